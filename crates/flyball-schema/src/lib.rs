@@ -1,0 +1,5 @@
+//! What Kubernetes does to JSON, as pure functions over one model of types.
+//! No I/O, no clock, no runtime: any JSON in, a value or a list of violations out.
+
+pub mod resource;
+pub mod schema;
