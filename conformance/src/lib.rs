@@ -1,0 +1,1 @@
+//! Flyball beside the real thing: a control plane built from the Go module registry, and the comparisons made with it.
