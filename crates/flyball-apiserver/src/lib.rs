@@ -1,0 +1,3 @@
+//! The Kubernetes API over a store, as a tower service.
+
+pub mod status;
