@@ -11,7 +11,7 @@ pub struct Resource {
     pub version: Box<str>,
     /// The kind, such as `Pod`.
     pub kind: Box<str>,
-    /// The kind of a list of it, such as `PodList`.
+    /// The kind of a list of it, such as `PodList`; empty where it cannot be listed.
     pub list_kind: Box<str>,
     /// The plural name in paths, such as `pods`.
     pub plural: Box<str>,

@@ -1,8 +1,9 @@
 //! The one model of types that built-in kinds and custom resources share.
-//! Reading it from a CRD or from the table of kinds is left to `crd` and `table`; using it to the verbs.
+//! Reading it from a CRD or from the table of kinds is left to `crd` and `kinds`; using it to the verbs.
 
 use serde_json::Value;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// An arena of types; a [`SchemaId`] is an index into it, so that types may refer to themselves.
 #[derive(Clone, Debug, Default)]
@@ -17,13 +18,16 @@ pub struct SchemaId(pub u32);
 /// One type: its form, and what holds for every form.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
+    /// The name of a built-in type, such as `io.k8s.api.core.v1.Pod`; none in a CRD.
+    pub name: Option<Arc<str>>,
     /// What values look like.
     pub form: Form,
     /// OpenAPI's `format`, such as `int32`, `date-time` or `byte`.
     pub format: Option<Box<str>>,
     /// Whether `null` is a value of its own.
     pub nullable: bool,
-    /// What an absent value becomes.
+    /// What an absent value becomes. In built-in types a zero value (`{}`, `""`, `0`, `false`) says that
+    /// Go writes the field even when it is unset.
     pub default: Option<Value>,
     /// The only values allowed, if any are listed.
     pub allowed: Vec<Value>,
@@ -57,8 +61,8 @@ pub enum Form {
     List(List),
     /// String keys that nobody declared, values of one type.
     Map(Map),
-    /// Declared fields.
-    Object(Object),
+    /// Declared fields; shared by the types that differ only in their default.
+    Object(Arc<Object>),
 }
 
 /// A sequence and how two of them merge.
@@ -94,8 +98,6 @@ pub struct Map {
 /// Declared fields.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
-    /// The name of a built-in type, such as `io.k8s.api.core.v1.Pod`; none in a CRD.
-    pub name: Option<Box<str>>,
     /// The fields, sorted by name.
     pub fields: Vec<Field>,
     /// `x-kubernetes-map-type: atomic`: replaced as a whole.
@@ -122,6 +124,8 @@ pub struct Field {
 pub struct Patch {
     /// Items or fields merge instead of being replaced.
     pub merge: bool,
+    /// The value is replaced as a whole, although it would merge by itself.
+    pub replace: bool,
     /// Fields that the patch does not list under `$retainKeys` are cleared.
     pub retain_keys: bool,
     /// The field that tells items apart.
