@@ -1,3 +1,11 @@
-//! The Kubernetes API over a store, as a tower service.
+//! The Kubernetes API over a store, as a tower service: every built-in kind, and every custom resource
+//! from the moment its definition is written. It opens no port by itself; `serve` does that.
 
+pub mod answer;
+pub mod body;
+pub mod registry;
+pub mod request;
 pub mod status;
+
+pub use body::Body;
+pub use status::Status;
