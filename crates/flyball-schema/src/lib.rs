@@ -1,5 +1,6 @@
 //! What Kubernetes does to JSON, as pure functions over one model of types.
 //! No I/O, no clock, no runtime: any JSON in, a value or a list of violations out.
 
+pub mod managed_fields;
 pub mod resource;
 pub mod schema;
