@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod body;
+pub mod negotiate;
 pub mod registry;
 pub mod request;
 pub mod status;

@@ -223,10 +223,15 @@ impl Status {
         Self::failure(StatusCode::NOT_ACCEPTABLE, Reason::NotAcceptable, message)
     }
 
-    /// 406: what `Accept` asks the object to be converted to exists, but not in that encoding.
-    pub fn not_convertible(target: &str, accepted: &[&str]) -> Self {
-        let accepted = accepted.join(", ");
-        let message = format!("only the following media types are accepted when converting to {target}: {accepted}");
+    /// 406: a path of built-in kinds has none of the representations that `Accept` names.
+    pub fn no_representation(representations: &[&str]) -> Self {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {}", representations.join(", "));
+        Self::failure(StatusCode::NOT_ACCEPTABLE, Reason::NotAcceptable, message).with(Details::default())
+    }
+
+    /// 406: what `Accept` asks for is a list where there is none, or the other way round.
+    pub fn wrong_shape(wanted: &str, why: impl fmt::Display) -> Self {
+        let message = format!("you requested {wanted}, but the requested object is {why}");
         Self::failure(StatusCode::NOT_ACCEPTABLE, Reason::NotAcceptable, message)
     }
 
