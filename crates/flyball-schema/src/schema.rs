@@ -216,6 +216,11 @@ pub struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
+    /// The type itself, for as long as its arena lives.
+    pub fn schema(self) -> &'a Schema {
+        self.schema
+    }
+
     /// The type at a reference found in this one.
     pub fn at(self, id: SchemaId) -> Node<'a> {
         self.schemas.node(id)
