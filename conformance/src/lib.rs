@@ -1,1 +1,5 @@
 //! Flyball beside the real thing: a control plane built from the Go module registry, and the comparisons made with it.
+
+pub mod group;
+pub mod reference;
+pub mod report;

@@ -1,0 +1,76 @@
+//! The groups of comparisons, and which of them a filter means.
+
+mod reference;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::report::Finding;
+
+/// Findings to come.
+type Findings<'a> = Pin<Box<dyn Future<Output = Vec<Finding>> + 'a>>;
+
+/// Comparisons that are made together.
+pub struct Group {
+    /// What a filter calls it.
+    pub name: &'static str,
+    /// What it compares, in one line.
+    pub about: &'static str,
+    /// Runs the cases whose names contain the text.
+    pub run: for<'a> fn(&'a str) -> Findings<'a>,
+}
+
+/// Every group, in the order they run.
+pub static GROUPS: [Group; 1] = [Group {
+    name: "reference",
+    about: "the control plane starts, answers and ends; the table of kinds is what it serves",
+    run: |text| Box::pin(reference::run(text)),
+}];
+
+/// A group and the text that its cases must contain.
+pub type Chosen<'a> = (&'static Group, &'a str);
+
+/// The groups that `filters` name as `GROUP` or `GROUP/TEXT`; all of them if there is no filter.
+pub fn choose(filters: &[String]) -> Result<Vec<Chosen<'_>>, String> {
+    if filters.is_empty() {
+        return Ok(GROUPS.iter().map(|group| (group, "")).collect());
+    }
+    filters.iter().map(|filter| find(filter)).collect()
+}
+
+fn find(filter: &str) -> Result<Chosen<'_>, String> {
+    let (name, text) = filter.split_once('/').unwrap_or((filter, ""));
+    let group = GROUPS.iter().find(|group| group.name == name).ok_or_else(|| {
+        let names: Vec<String> = GROUPS.iter().map(|group| format!("  {:12} {}", group.name, group.about)).collect();
+        format!("no group is called `{name}`; the groups are\n{}", names.join("\n"))
+    })?;
+    Ok((group, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_filter_lists_the_groups() {
+        let error = choose(&["refrence".into()]).err().unwrap();
+        assert!(
+            error.starts_with("no group is called `refrence`; the groups are\n  reference "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_filter_may_name_cases_of_a_group() {
+        let filters = ["reference/version".to_owned()];
+        let [(group, text)] = choose(&filters).unwrap()[..] else {
+            panic!("one group")
+        };
+        assert_eq!((group.name, text), ("reference", "version"));
+    }
+
+    #[test]
+    fn without_a_filter_every_group_runs() {
+        assert_eq!(choose(&[]).unwrap().len(), GROUPS.len());
+    }
+}

@@ -1,0 +1,94 @@
+//! The conformance command: the same requests to Flyball's server and to a real kube-apiserver, compared.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use conformance::group;
+use conformance::reference::{Controllers, Error, Reference, Setup};
+use conformance::report::Report;
+
+/// Compares Flyball with a real Kubernetes control plane, which is built from the Go module registry once (about six
+/// minutes on two cores) and kept in the user's cache directory. KUBEBUILDER_ASSETS is used instead where it is set.
+#[derive(Parser)]
+#[command(after_help = after_help())]
+struct Arguments {
+    /// Which comparisons: GROUP, or GROUP/TEXT for the cases whose names contain TEXT; all by default
+    #[arg(value_name = "FILTER")]
+    filters: Vec<String>,
+    /// Compare nothing: start the real control plane, say how to reach it, and keep it until Ctrl-C
+    #[arg(long, conflicts_with = "filters")]
+    serve: bool,
+    /// With --serve: the port, a free one by default
+    #[arg(long, requires = "serve")]
+    port: Option<u16>,
+    /// With --serve: run kube-controller-manager too
+    #[arg(long, requires = "serve")]
+    controllers: bool,
+}
+
+fn after_help() -> String {
+    let groups: String = group::GROUPS
+        .iter()
+        .map(|group| format!("  {:12} {}\n", group.name, group.about))
+        .collect();
+    format!(
+        "Groups:\n{groups}
+Examples:
+  cargo run -p conformance                              everything
+  cargo run -p conformance -- reference                 one group
+  cargo run -p conformance -- reference/version         cases of a group whose names contain `version`
+  cargo run -p conformance -- --serve --port 6443       a real API server to try things on
+
+The last line counts: `N same, N explained, N different`, and `N skipped` where neither Go nor assets are present.
+Exit code: 0 all same or explained, 1 a difference, 2 bad arguments, 3 something was skipped."
+    )
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if arguments.serve {
+        return match serve(&arguments).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error.to_string(), 1),
+        };
+    }
+    let chosen = match group::choose(&arguments.filters) {
+        Ok(chosen) => chosen,
+        Err(message) => return failed(&message, 2),
+    };
+    let mut report = Report::default();
+    for (group, text) in chosen {
+        let started = Instant::now();
+        let findings = (group.run)(text).await;
+        if findings.is_empty() {
+            return failed(&format!("no case of group `{}` has a name that contains `{text}`", group.name), 2);
+        }
+        report.add(group.name, findings, started.elapsed());
+    }
+    println!("{report}");
+    ExitCode::from(report.exit_code())
+}
+
+fn failed(message: &str, code: u8) -> ExitCode {
+    eprintln!("error: {message}");
+    ExitCode::from(code)
+}
+
+async fn serve(arguments: &Arguments) -> Result<(), Error> {
+    let controllers = if arguments.controllers {
+        Controllers::Running
+    } else {
+        Controllers::Absent
+    };
+    let reference = Reference::start_with(Setup { port: arguments.port, controllers }).await?;
+    let programs: Vec<String> = reference.processes().iter().map(|(name, pid)| format!("{name} ({pid})")).collect();
+    println!("running: {}", programs.join(", "));
+    println!("  export KUBECONFIG={}", reference.admin.kubeconfig.display());
+    println!("  the restricted user's is {}", reference.restricted.kubeconfig.display());
+    println!("  logs are in {}", reference.directory().display());
+    println!("Ctrl-C ends it");
+    tokio::signal::ctrl_c().await.expect("a runtime with signals can wait for one");
+    Ok(())
+}
