@@ -3,27 +3,37 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use conformance::group;
 use conformance::reference::{Controllers, Error, Reference, Setup};
-use conformance::report::Report;
+use conformance::report::{Report, sentence};
 
 /// Compares Flyball with a real Kubernetes control plane, which is built from the Go module registry once (about six
 /// minutes on two cores) and kept in the user's cache directory. KUBEBUILDER_ASSETS is used instead where it is set.
 #[derive(Parser)]
-#[command(after_help = after_help())]
+#[command(after_help = after_help(), args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 struct Arguments {
     /// Which comparisons: GROUP, or GROUP/TEXT for the cases whose names contain TEXT; all by default
     #[arg(value_name = "FILTER")]
     filters: Vec<String>,
-    /// Compare nothing: start the real control plane, say how to reach it, and keep it until Ctrl-C
-    #[arg(long, conflicts_with = "filters")]
-    serve: bool,
-    /// With --serve: the port, a free one by default
-    #[arg(long, requires = "serve")]
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+/// What the command does besides comparing.
+#[derive(Subcommand)]
+enum Action {
+    /// Start the real control plane, say how to reach it, and keep it until Ctrl-C
+    Serve(Serve),
+}
+
+#[derive(clap::Args)]
+struct Serve {
+    /// The port, a free one by default
+    #[arg(long)]
     port: Option<u16>,
-    /// With --serve: run kube-controller-manager too
-    #[arg(long, requires = "serve")]
+    /// Run kube-controller-manager too
+    #[arg(long)]
     controllers: bool,
 }
 
@@ -38,23 +48,28 @@ Examples:
   cargo run -p conformance                              everything
   cargo run -p conformance -- reference                 one group
   cargo run -p conformance -- reference/version         cases of a group whose names contain `version`
-  cargo run -p conformance -- --serve --port 6443       a real API server to try things on
+  cargo run -p conformance -- serve --port 6443         a real API server to try things on
 
 The last line counts: `N same, N explained, N different`, and `N skipped` where neither Go nor assets are present.
-Exit code: 0 all same or explained, 1 a difference, 2 bad arguments, 3 something was skipped."
+Exit code: 0 all same or explained, 1 a difference, 2 bad arguments, 77 something was skipped."
     )
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if arguments.serve {
-        return match serve(&arguments).await {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => failed(&error.to_string(), 1),
-        };
+    let done = match arguments.action {
+        None => return compare(&arguments.filters).await,
+        Some(Action::Serve(options)) => serve(&options).await.map_err(|error| sentence(&error)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => failed(&message, 1),
     }
-    let chosen = match group::choose(&arguments.filters) {
+}
+
+async fn compare(filters: &[String]) -> ExitCode {
+    let chosen = match group::choose(filters) {
         Ok(chosen) => chosen,
         Err(message) => return failed(&message, 2),
     };
@@ -76,13 +91,13 @@ fn failed(message: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-async fn serve(arguments: &Arguments) -> Result<(), Error> {
-    let controllers = if arguments.controllers {
+async fn serve(options: &Serve) -> Result<(), Error> {
+    let controllers = if options.controllers {
         Controllers::Running
     } else {
         Controllers::Absent
     };
-    let reference = Reference::start_with(Setup { port: arguments.port, controllers }).await?;
+    let reference = Reference::start_with(Setup { port: options.port, controllers }).await?;
     let programs: Vec<String> = reference.processes().iter().map(|(name, pid)| format!("{name} ({pid})")).collect();
     println!("running: {}", programs.join(", "));
     println!("  export KUBECONFIG={}", reference.admin.kubeconfig.display());

@@ -98,12 +98,12 @@ impl Report {
         Counts::of(self.groups.iter().flat_map(|(_, findings, _)| findings))
     }
 
-    /// What the process exits with: 1 for a difference, 3 where something was skipped, else 0.
+    /// What the process exits with: 1 for a difference, 77 where something was skipped, else 0.
     pub fn exit_code(&self) -> u8 {
         let counts = self.counts();
         match (counts.different, counts.skipped) {
             (0, 0) => 0,
-            (0, _) => 3,
+            (0, _) => 77,
             _ => 1,
         }
     }
@@ -141,6 +141,17 @@ impl Display for Report {
     }
 }
 
+/// An error with all its causes, in one line.
+pub fn sentence(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
@@ -176,6 +187,6 @@ mod tests {
 
     #[test]
     fn skipped_is_never_passed() {
-        assert_eq!(report(&[Verdict::Same, Verdict::Skipped("no Go".into())]).exit_code(), 3);
+        assert_eq!(report(&[Verdict::Same, Verdict::Skipped("no Go".into())]).exit_code(), 77);
     }
 }

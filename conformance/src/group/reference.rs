@@ -10,7 +10,7 @@ use kube::Api;
 use kube::api::ListParams;
 
 use crate::reference::{Error, Reference, exists};
-use crate::report::Finding;
+use crate::report::{Finding, sentence};
 
 /// How long something that must happen may take.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -35,17 +35,6 @@ pub async fn run(text: &str) -> Vec<Finding> {
     findings.push(Finding::check("controllers run", controllers_run().await));
     findings.retain(|finding| finding.case.contains(text));
     findings
-}
-
-/// An error with all its causes.
-fn sentence(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 async fn answers(reference: Reference, start: &str, findings: &mut Vec<Finding>) {
@@ -117,7 +106,7 @@ async fn ends_with_a_panic() -> Outcome {
 async fn ends_with_its_parent() -> Outcome {
     let io = |error: std::io::Error| error.to_string();
     let program = std::env::current_exe().map_err(io)?;
-    let mut parent = Command::new(program).arg("--serve").stdout(Stdio::piped()).spawn().map_err(io)?;
+    let mut parent = Command::new(program).arg("serve").stdout(Stdio::piped()).spawn().map_err(io)?;
     let output = BufReader::new(parent.stdout.take().ok_or("no standard output")?);
     let kubeconfig = output
         .lines()
