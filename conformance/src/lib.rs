@@ -3,3 +3,4 @@
 pub mod group;
 pub mod reference;
 pub mod report;
+pub mod table;

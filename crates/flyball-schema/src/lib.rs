@@ -2,6 +2,7 @@
 //! No I/O, no clock, no runtime: any JSON in, a value or a list of violations out.
 
 pub mod go_text;
+pub mod kinds;
 pub mod managed_fields;
 pub mod merge_patch;
 pub mod metadata;

@@ -1,0 +1,221 @@
+//! Writes the types of the table from OpenAPI v3, starting at the types of what is served.
+
+use super::discovery::Served;
+use super::enums::{Depth, Enums};
+use super::proto::{Messages, folded};
+use super::sources::Sources;
+use super::synthesis::synthesise;
+use super::{GenerateError, Result};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+
+/// The types of the served versions, as OpenAPI says them.
+pub(super) struct Definitions {
+    types: BTreeMap<String, Value>,
+    /// By `apiVersion` and kind.
+    kinds: BTreeMap<(String, String), String>,
+}
+
+impl Definitions {
+    /// Reads the OpenAPI documents of the served versions.
+    pub(super) fn read(sources: &Sources, served: &[Served]) -> Result<Definitions> {
+        let mut definitions = Definitions { types: BTreeMap::new(), kinds: BTreeMap::new() };
+        for version in served {
+            let mut document = sources.openapi(&version.api_version)?;
+            let schemas = document["components"]["schemas"].as_object_mut().map(std::mem::take).unwrap_or_default();
+            for (name, schema) in schemas {
+                definitions.index(&name, &schema);
+                definitions.types.insert(name, schema);
+            }
+        }
+        Ok(definitions)
+    }
+
+    fn index(&mut self, name: &str, schema: &Value) {
+        for kind in schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
+            let [group, version, kind] = ["group", "version", "kind"].map(|key| kind[key].as_str().unwrap_or_default());
+            let api_version = if group.is_empty() {
+                version.to_string()
+            } else {
+                format!("{group}/{version}")
+            };
+            self.kinds.insert((api_version, kind.to_string()), name.to_string());
+        }
+    }
+
+    /// The name of a kind's type.
+    pub(super) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&str> {
+        self.kinds.get(&(api_version.to_string(), kind.to_string())).map(String::as_str)
+    }
+}
+
+/// Writes types, and remembers the types that they refer to.
+pub(super) struct Writer<'a> {
+    definitions: &'a Definitions,
+    messages: &'a Messages,
+    enums: &'a Enums,
+}
+
+/// A type in the course of being written.
+struct Writing<'a> {
+    name: &'a str,
+    package: &'a str,
+    refers_to: &'a mut Vec<String>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(definitions: &'a Definitions, messages: &'a Messages, enums: &'a Enums) -> Writer<'a> {
+        Writer { definitions, messages, enums }
+    }
+
+    /// Writes the types of these names and all that they refer to, sorted by package and name.
+    pub(super) fn write(&self, mut todo: Vec<String>) -> Result<String> {
+        let roots: BTreeSet<String> = todo.iter().cloned().collect();
+        let mut packages: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        while let Some(full) = todo.pop() {
+            let (package, name) = full
+                .rsplit_once('.')
+                .ok_or_else(|| GenerateError::Unexpected(format!("type name {full}")))?;
+            let written = packages.entry(package.to_string()).or_default();
+            if !written.contains_key(name) {
+                let mut writing = Writing { name: &full, package, refers_to: &mut todo };
+                let text = self.named(name, &mut writing, roots.contains(&full))?;
+                written.insert(name.to_string(), text);
+            }
+        }
+        let mut text = String::new();
+        for (package, types) in packages {
+            text += &format!("package {package}\n");
+            text.extend(types.into_values());
+        }
+        Ok(text)
+    }
+
+    fn named(&self, name: &str, writing: &mut Writing<'_>, is_root: bool) -> Result<String> {
+        let synthesised;
+        let schema = match self.definitions.types.get(writing.name) {
+            Some(schema) => schema,
+            None => {
+                synthesised = synthesise(writing.name, is_root, self.messages)?;
+                &synthesised
+            }
+        };
+        match writing.name {
+            QUANTITY => return Ok(format!("type {name} quantity\n")),
+            INT_OR_STRING => return Ok(format!("type {name} int-or-string\n")),
+            _ if schema["type"] != "object" => {
+                return Ok(format!("type {name} {}\n", self.expression(schema, "", Depth::Field, writing)?));
+            }
+            _ => {}
+        }
+        let mut text = format!("object {name}");
+        if schema["x-kubernetes-map-type"] == "atomic" || writing.name == RAW_EXTENSION {
+            text += " atomic";
+        }
+        let Some(properties) = schema["properties"].as_object() else {
+            // Without fields in protobuf it is an empty struct; with them it keeps whatever it is given.
+            let is_free = self.messages.get(writing.name).is_some_and(|members| !members.is_empty());
+            return Ok(text + if is_free { " free\n" } else { "\n" });
+        };
+        text += "\n";
+        let declared: BTreeSet<String> = properties.keys().map(|name| folded(name)).collect();
+        let sorted: BTreeMap<&String, &Value> = properties.iter().collect();
+        for (field, property) in sorted {
+            let place = self.messages.place(writing.name, field, &declared);
+            text += &format!(" {field} {}", place.as_deref().unwrap_or("-"));
+            if schema["required"]
+                .as_array()
+                .is_some_and(|required| required.iter().any(|it| it == field))
+            {
+                text += " !";
+            }
+            text += &patch(property);
+            text += &format!(" {}\n", self.expression(property, field, Depth::Field, writing)?);
+        }
+        Ok(text)
+    }
+
+    /// What the table writes behind a field's name.
+    fn expression(&self, schema: &Value, field: &str, depth: Depth, writing: &mut Writing<'_>) -> Result<String> {
+        let mut words = Vec::new();
+        // The default of items says no more than their type does: Go's zero value in place of null.
+        if depth == Depth::Field {
+            words.extend(schema.get("default").map(|default| format!("={}", json(default))));
+        }
+        let allowed = self.enums.get(writing.name, field, depth);
+        words.extend(allowed.iter().map(|value| format!("|{}", json(value))));
+        words.extend((schema["nullable"] == true).then(|| "?".to_string()));
+        words.extend(schema["x-kubernetes-map-type"].as_str().map(str::to_string));
+        words.push(self.form(schema, field, writing)?);
+        Ok(words.join(" "))
+    }
+
+    fn form(&self, schema: &Value, field: &str, writing: &mut Writing<'_>) -> Result<String> {
+        if let Some(target) = reference(schema) {
+            writing.refers_to.push(target.to_string());
+            let local = target.strip_prefix(writing.package).and_then(|rest| rest.strip_prefix('.'));
+            return Ok(local.filter(|name| !name.contains('.')).unwrap_or(target).to_string());
+        }
+        let unexpected = || GenerateError::Unexpected(format!("the form of {}.{field}", writing.name));
+        let form = schema.get("type").map_or(Some("any"), Value::as_str).ok_or_else(unexpected)?;
+        match form {
+            "array" => {
+                let kind = list_kind(schema).ok_or_else(unexpected)?;
+                Ok(format!("{kind} {}", self.expression(&schema["items"], field, Depth::Items, writing)?))
+            }
+            "object" => {
+                let values = schema.get("additionalProperties").ok_or_else(unexpected)?;
+                Ok(format!("map {}", self.expression(values, field, Depth::Items, writing)?))
+            }
+            scalar => Ok(match schema["format"].as_str() {
+                Some(format) => format!("{scalar}:{format}"),
+                None => scalar.to_string(),
+            }),
+        }
+    }
+}
+
+/// The name in `$ref`, or in the `allOf` that OpenAPI v3 puts around a `$ref` with siblings.
+fn reference(schema: &Value) -> Option<&str> {
+    let reference = schema.get("$ref").or_else(|| schema.get("allOf")?.get(0)?.get("$ref"))?;
+    reference.as_str()?.rsplit('/').next()
+}
+
+/// How two lists merge in server-side apply: `getListElementRelationship` in kube-openapi's `schemaconv/smd.go`.
+fn list_kind(schema: &Value) -> Option<String> {
+    let text = |key: &str| schema[key].as_str();
+    match (text("x-kubernetes-list-type"), text("x-kubernetes-patch-strategy")) {
+        (Some("set"), _) => Some("set".to_string()),
+        (Some("map"), _) => {
+            let keys = schema["x-kubernetes-list-map-keys"].as_array()?;
+            let keys: Vec<&str> = keys.iter().filter_map(Value::as_str).collect();
+            Some(format!("list:{}", keys.join(",")))
+        }
+        (None, Some("merge" | "merge,retainKeys")) => match text("x-kubernetes-patch-merge-key") {
+            Some(key) => Some(format!("list:{key}")),
+            None => Some("set".to_string()),
+        },
+        (Some("atomic"), _) | (None, Some("retainKeys") | None) => Some("list".to_string()),
+        _ => None,
+    }
+}
+
+/// ` ~merge:name`, or nothing.
+fn patch(schema: &Value) -> String {
+    let Some(strategy) = schema["x-kubernetes-patch-strategy"].as_str() else {
+        return String::new();
+    };
+    match schema["x-kubernetes-patch-merge-key"].as_str() {
+        Some(key) => format!(" ~{strategy}:{key}"),
+        None => format!(" ~{strategy}"),
+    }
+}
+
+/// JSON without a space in it: the table separates words by spaces.
+fn json(value: &Value) -> String {
+    value.to_string().replace(' ', "\\u0020")
+}

@@ -1,0 +1,105 @@
+//! The table of built-in kinds: what a Kubernetes API server serves, and the type of each field.
+//! The table is data, written by `cargo run -p conformance -- table`; its lines are read in `kinds::read`.
+
+mod expression;
+mod read;
+
+use crate::resource::Resource;
+use crate::schema::{Node, SchemaId, Schemas};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+/// The format that this reader knows and the generator writes.
+pub const FORMAT: &str = "flyball-kinds 1";
+
+/// The table that comes with this crate, as text.
+pub const TABLE: &str = include_str!("../data/kinds.txt");
+
+/// What a Kubernetes API server serves by itself.
+#[derive(Clone, Debug)]
+pub struct Kinds {
+    /// The version of Kubernetes that the table was made from, such as `v1.36.4`.
+    pub version: Box<str>,
+    /// Every type that a served kind refers to, directly or not.
+    pub schemas: Schemas,
+    /// The served resources: by group, then version, in discovery's order.
+    pub resources: Vec<Resource>,
+    names: HashMap<Arc<str>, SchemaId>,
+}
+
+/// Why a table cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The first line is not that of a table.
+    #[error("this is not a table of kinds: write a new one with `cargo run -p conformance -- table`")]
+    NotATable,
+    /// Another format, older or newer.
+    #[error(
+        "the table of kinds has format `{found}` and this program reads `{FORMAT}`: \
+         write it again with `cargo run -p conformance -- table`"
+    )]
+    Format {
+        /// The format in its first line.
+        found: Box<str>,
+    },
+    /// The lines are not those that were written.
+    #[error("the table of kinds is damaged or cut short: write it again with `cargo run -p conformance -- table`")]
+    Damaged,
+    /// A line that the format does not allow.
+    #[error("line {line} of the table of kinds has {problem}: write it again with `cargo run -p conformance -- table`")]
+    Line {
+        /// Which line, from one.
+        line: usize,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+/// The table that comes with this crate, read once.
+pub fn builtin() -> &'static Kinds {
+    static BUILTIN: LazyLock<Kinds> =
+        LazyLock::new(|| Kinds::read(TABLE).expect("the committed table is read by a test"));
+    &BUILTIN
+}
+
+/// The checksum in a table's first line: FNV-1a over everything below that line.
+pub fn checksum(body: &str) -> u64 {
+    body.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+impl Kinds {
+    /// Reads a table.
+    pub fn read(text: &str) -> Result<Kinds, ReadError> {
+        read::read(text)
+    }
+
+    /// The resource that a path names, such as `apps`, `v1`, `deployments`.
+    pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&Resource> {
+        self.resources
+            .iter()
+            .find(|it| &*it.plural == plural && &*it.group == group && &*it.version == version)
+    }
+
+    /// The resource whose objects are of a kind, such as `apps`, `v1`, `Deployment`.
+    pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Resource> {
+        self.resources
+            .iter()
+            .find(|it| &*it.kind == kind && &*it.group == group && &*it.version == version)
+    }
+
+    /// The type of a name, such as `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`.
+    pub fn schema(&self, name: &str) -> Option<Node<'_>> {
+        self.schema_id(name).map(|id| self.schemas.node(id))
+    }
+
+    /// Where the type of a name is.
+    pub fn schema_id(&self, name: &str) -> Option<SchemaId> {
+        self.names.get(name).copied()
+    }
+
+    /// The names of all types, in no order.
+    pub fn schema_names(&self) -> impl Iterator<Item = &str> {
+        self.names.keys().map(|name| &**name)
+    }
+}

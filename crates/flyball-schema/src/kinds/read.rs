@@ -1,0 +1,249 @@
+//! Reads the lines of a table of kinds; what stands behind a field's name is read in `expression`.
+//!
+//! A line begins with its meaning: `served`, `resource`, `subresource`, `package`, `type`, `object`, or a space (a field).
+
+use super::expression::Expressions;
+use super::{FORMAT, Kinds, ReadError, checksum};
+use crate::resource::{Resource, Subresource};
+use crate::schema::{Field, Form, Object, Patch, Protobuf, Schema, SchemaId, Wire};
+use std::sync::Arc;
+
+/// What is wrong with a line.
+pub(super) type Problem = &'static str;
+
+pub(super) fn read(text: &str) -> Result<Kinds, ReadError> {
+    let (version, body) = header(text)?;
+    let mut expressions = Expressions::default();
+    let mut package = "";
+    each_line(body, |line| declare(&mut expressions, &mut package, line))?;
+    let mut reader = Reader { expressions, resources: Vec::new(), served: None, open: None };
+    each_line(body, |line| reader.line(line))?;
+    reader.close();
+    let (schemas, names) = reader.expressions.finish();
+    Ok(Kinds {
+        version: version.into(),
+        schemas,
+        resources: reader.resources,
+        names,
+    })
+}
+
+/// Splits the version of Kubernetes and the lines below the first from a table that is whole.
+fn header(text: &str) -> Result<(&str, &str), ReadError> {
+    let name = FORMAT.split(' ').next().unwrap_or_default();
+    let (first, body) = text.split_once('\n').ok_or(ReadError::NotATable)?;
+    let words: Vec<&str> = first.split(' ').collect();
+    let [table, format, rest @ ..] = &words[..] else {
+        return Err(ReadError::NotATable);
+    };
+    if *table != name {
+        return Err(ReadError::NotATable);
+    }
+    if first.get(..name.len() + 1 + format.len()) != Some(FORMAT) {
+        return Err(ReadError::Format { found: format!("{table} {format}").into() });
+    }
+    match rest {
+        [version, sum] if u64::from_str_radix(sum, 16) == Ok(checksum(body)) => Ok((version, body)),
+        _ => Err(ReadError::Damaged),
+    }
+}
+
+/// Calls `read` with each line below the first, and says which line a problem is in.
+fn each_line<'a>(body: &'a str, mut read: impl FnMut(&'a str) -> Result<(), Problem>) -> Result<(), ReadError> {
+    for (index, line) in body.lines().enumerate() {
+        read(line).map_err(|problem| ReadError::Line { line: index + 2, problem })?;
+    }
+    Ok(())
+}
+
+/// Gives every named type its place, so that a field may refer to a type further down.
+fn declare<'a>(expressions: &mut Expressions<'a>, package: &mut &'a str, line: &'a str) -> Result<(), Problem> {
+    let (word, rest) = cut(line);
+    match word {
+        "package" => *package = rest,
+        "type" | "object" => expressions.declare(package, cut(rest).0)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Splits at the first space.
+pub(super) fn cut(text: &str) -> (&str, &str) {
+    text.split_once(' ').unwrap_or((text, ""))
+}
+
+struct Reader<'a> {
+    expressions: Expressions<'a>,
+    resources: Vec<Resource>,
+    /// The group and version that resources belong to.
+    served: Option<(&'a str, &'a str)>,
+    /// The object that fields belong to.
+    open: Option<(SchemaId, Schema, Object)>,
+}
+
+impl<'a> Reader<'a> {
+    fn line(&mut self, line: &'a str) -> Result<(), Problem> {
+        if let Some(field) = line.strip_prefix(' ') {
+            return self.field(field);
+        }
+        self.close();
+        let (word, rest) = cut(line);
+        match word {
+            "served" => self.served = Some(group_version(rest)),
+            "resource" => self.resource(rest)?,
+            "subresource" => self.subresource(rest)?,
+            "package" => self.expressions.package = rest,
+            "type" => self.expressions.define(cut(rest).0, cut(rest).1)?,
+            "object" => self.object(rest)?,
+            _ => return Err("an unknown first word"),
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, text: &'a str) -> Result<(), Problem> {
+        let (name, mut rest) = cut(text);
+        let (id, name) = self.expressions.named(name).ok_or("a type without a place")?;
+        let mut schema = Schema { name: Some(name), ..Schema::default() };
+        let mut object = Object::default();
+        while !rest.is_empty() {
+            let (word, next) = cut(rest);
+            match word {
+                "atomic" => object.atomic = true,
+                "free" => schema.preserve_unknown = true,
+                _ => return Err("an unknown property of an object"),
+            }
+            rest = next;
+        }
+        self.open = Some((id, schema, object));
+        Ok(())
+    }
+
+    /// Puts the object whose last field was read into its place.
+    fn close(&mut self) {
+        if let Some((id, schema, object)) = self.open.take() {
+            self.expressions.set(id, Schema { form: Form::Object(Arc::new(object)), ..schema });
+        }
+    }
+
+    fn field(&mut self, text: &'a str) -> Result<(), Problem> {
+        let (name, rest) = cut(text);
+        let (place, mut rest) = cut(rest);
+        let mut field = Field {
+            name: name.into(),
+            schema: SchemaId(0),
+            required: false,
+            patch: None,
+            protobuf: protobuf(place)?,
+        };
+        loop {
+            let (word, next) = cut(rest);
+            match word.as_bytes().first() {
+                Some(b'!') => field.required = true,
+                Some(b'~') => field.patch = Some(Box::new(patch(&word[1..])?)),
+                _ => break,
+            }
+            rest = next;
+        }
+        field.schema = self.expressions.read(rest)?;
+        let (_, _, object) = self.open.as_mut().ok_or("a field outside of an object")?;
+        if object.fields.last().is_some_and(|last| *last.name >= *field.name) {
+            return Err("a field out of order");
+        }
+        object.fields.push(field);
+        Ok(())
+    }
+
+    fn resource(&mut self, text: &'a str) -> Result<(), Problem> {
+        let (group, version) = self.served.ok_or("a resource outside of a served version")?;
+        let words: Vec<&str> = text.split(' ').collect();
+        let [plural, singular, kind, scope, verbs, rest @ ..] = &words[..] else {
+            return Err("a resource cut short");
+        };
+        let named = |key| rest.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        self.resources.push(Resource {
+            group: group.into(),
+            version: version.into(),
+            kind: (*kind).into(),
+            list_kind: named("list").unwrap_or_default().into(),
+            plural: (*plural).into(),
+            singular: (*singular).into(),
+            short_names: named("short").map(boxed).unwrap_or_default(),
+            categories: named("categories").map(boxed).unwrap_or_default(),
+            namespaced: *scope == "namespaced",
+            verbs: boxed(verbs),
+            subresources: Vec::new(),
+            storage_version_hash: named("hash").map(Box::from),
+            schema: named("type").map(|name| self.expressions.place(name)).transpose()?,
+        });
+        Ok(())
+    }
+
+    fn subresource(&mut self, text: &'a str) -> Result<(), Problem> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let [name, served, kind, verbs, rest @ ..] = &words[..] else {
+            return Err("a subresource cut short");
+        };
+        let (group, version) = group_version(served);
+        let schema = rest.iter().find_map(|word| word.strip_prefix("type="));
+        let subresource = Subresource {
+            name: (*name).into(),
+            group: group.into(),
+            version: version.into(),
+            kind: (*kind).into(),
+            verbs: boxed(verbs),
+            schema: schema.map(|name| self.expressions.place(name)).transpose()?,
+        };
+        self.resources
+            .last_mut()
+            .ok_or("a subresource without a resource")?
+            .subresources
+            .push(subresource);
+        Ok(())
+    }
+}
+
+/// `apps/v1`, or `v1` in the core group.
+fn group_version(text: &str) -> (&str, &str) {
+    text.split_once('/').unwrap_or(("", text))
+}
+
+fn boxed(list: &str) -> Vec<Box<str>> {
+    list.split(',').map(Box::from).collect()
+}
+
+/// `6m`: field 6, a message; `2.1m`: field 1 of the message in field 2; `-`: protobuf does not keep it.
+fn protobuf(text: &str) -> Result<Option<Protobuf>, Problem> {
+    const PROBLEM: Problem = "a field without its place in protobuf";
+    if text == "-" {
+        return Ok(None);
+    }
+    let wire = match text.as_bytes().last() {
+        Some(b'v') => Wire::Varint,
+        Some(b'f') => Wire::Fixed64,
+        Some(b's') => Wire::String,
+        Some(b'b') => Wire::Bytes,
+        Some(b'm') => Wire::Message,
+        _ => return Err(PROBLEM),
+    };
+    let path = text[..text.len() - 1]
+        .split('.')
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .map_err(|_| PROBLEM)?;
+    Ok(Some(Protobuf { path, wire }))
+}
+
+/// `merge,retainKeys:name`: the strategies, and the key that tells items apart.
+fn patch(text: &str) -> Result<Patch, Problem> {
+    let (strategies, key) = text.split_once(':').map_or((text, None), |(left, key)| (left, Some(key)));
+    let mut patch = Patch { merge_key: key.map(Box::from), ..Patch::default() };
+    for strategy in strategies.split(',') {
+        match strategy {
+            "merge" => patch.merge = true,
+            "replace" => patch.replace = true,
+            "retainKeys" => patch.retain_keys = true,
+            _ => return Err("an unknown patch strategy"),
+        }
+    }
+    Ok(patch)
+}
