@@ -7,6 +7,7 @@ use crate::{
 use flyball_schema::kinds::{Kinds, TABLE};
 use std::time::{Duration, Instant};
 
+/// The whole table, from text to types.
 pub fn rows() -> Vec<Row> {
     let times = (0..51).map(|_| {
         let start = Instant::now();

@@ -1,11 +1,10 @@
 //! The `bench` command: the same work on Flyball and on its peers, in one run, printed as one table.
 
-mod figure;
-mod kinds;
-mod report;
-
+use bench::{
+    kinds,
+    report::{self, Row},
+};
 use clap::Parser;
-use report::Row;
 use std::process::ExitCode;
 
 /// Measures Flyball beside its peers and prints: what | ours | peer | ratio | aim | ok.
@@ -44,5 +43,9 @@ fn main() -> ExitCode {
     print!("{}", report::table(&rows));
     let missed = rows.iter().filter(|row| !row.ok()).count();
     println!("{} of {} aims reached", rows.len() - missed, rows.len());
-    if arguments.check && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if arguments.check && missed > 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
 }

@@ -75,7 +75,12 @@ mod tests {
 
     fn row(ours: u64, peer: u64) -> Row {
         let time = |ms| Figure::Time(Duration::from_millis(ms));
-        Row { what: "start".into(), ours: time(ours), peer: Some(("peer", time(peer))), aim: Aim::Times(2.0) }
+        Row {
+            what: "start".into(),
+            ours: time(ours),
+            peer: Some(("peer", time(peer))),
+            aim: Aim::Times(2.0),
+        }
     }
 
     #[test]

@@ -1,0 +1,5 @@
+//! The same work on Flyball and on its peers: one module a group of measurements, one table for all of them.
+
+pub mod figure;
+pub mod kinds;
+pub mod report;
