@@ -1,0 +1,91 @@
+//! What can go wrong, as far as a caller can act on it.
+
+use crate::{Entry, Expect};
+use bytes::Bytes;
+
+/// A result of the store.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why the store did not do as asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The history no longer reaches back so far.
+    #[error("revision {requested} is compacted: the oldest that can be read is {oldest}")]
+    Compacted {
+        /// The revision asked for.
+        requested: u64,
+        /// The oldest revision that can be read, or watched after.
+        oldest: u64,
+    },
+    /// The revision is yet to come.
+    #[error("revision {requested} is in the future: the store is at {current}")]
+    Future {
+        /// The revision asked for.
+        requested: u64,
+        /// The revision of the store.
+        current: u64,
+    },
+    /// The watcher was too slow, and is ended; it may watch again after the last revision that it saw.
+    #[error("watch {}: ended because its events were not taken in time", text(prefix))]
+    Lagged {
+        /// What was watched.
+        prefix: Bytes,
+    },
+    /// A key was not as an operation expected; nothing was written.
+    #[error("commit {}: {}", text(key), mismatch(expect, current))]
+    Conflict {
+        /// The key.
+        key: Bytes,
+        /// What was expected of it.
+        expect: Expect,
+        /// What is there.
+        current: Option<Box<Entry>>,
+    },
+    /// One commit names a key twice; nothing was written.
+    #[error("commit {}: the key is given twice", text(key))]
+    Duplicate {
+        /// The key.
+        key: Bytes,
+    },
+    /// A revision was to be written outside of its value; nothing was written.
+    #[error(
+        "commit {}: the revision belongs at byte {revision_at} of a value of {length}",
+        text(key)
+    )]
+    StampOutside {
+        /// The key.
+        key: Bytes,
+        /// Where the revision was to be written.
+        revision_at: usize,
+        /// How long the value is.
+        length: usize,
+    },
+    /// A key or value is larger than the store can keep; nothing was written.
+    #[error("commit {}: {length} bytes are more than a store keeps under one key", text(key))]
+    TooLarge {
+        /// The key, or its beginning.
+        key: Bytes,
+        /// The length of key and value.
+        length: usize,
+    },
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+fn mismatch(expect: &Expect, current: &Option<Box<Entry>>) -> String {
+    let found = match current {
+        Some(entry) => format!("is at revision {}", entry.revision),
+        None => "is absent".to_owned(),
+    };
+    match expect {
+        Expect::Anything => format!("the key {found}"),
+        Expect::Absent => format!("expected to be absent, but {found}"),
+        Expect::Revision(revision) => format!("expected at revision {revision}, but {found}"),
+    }
+}

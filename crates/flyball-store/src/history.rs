@@ -1,0 +1,154 @@
+//! The changes of the recent past, for watchers that come back and for reads at an earlier revision.
+
+use crate::{Entry, Event, Options, Range, record::Record};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    mem::size_of,
+    sync::Arc,
+};
+
+/// A key's new version and the one that it replaced.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub record: Record,
+    pub previous: Option<Record>,
+}
+
+impl Change {
+    pub fn revision(&self) -> u64 {
+        self.record.revision()
+    }
+
+    pub fn event(&self) -> Event {
+        let previous = self.previous.as_ref().map(Record::entry);
+        let (value, last) = if self.record.is_removal() {
+            let last = self.previous.as_ref().map(|record| record.removed_entry(self.revision()).value);
+            (None, last.unwrap_or_default())
+        } else {
+            let value = self.record.value_bytes();
+            (Some(value.clone()), value)
+        };
+        let created = self.previous.is_none();
+        Event {
+            revision: self.revision(),
+            key: self.record.key_bytes(),
+            value,
+            last,
+            previous,
+            created,
+        }
+    }
+
+    /// What of this change only the history keeps from being freed.
+    pub fn cost(&self) -> usize {
+        let previous = self.previous.as_ref().map_or(0, Record::size);
+        let removal = if self.record.is_removal() {
+            self.record.size()
+        } else {
+            0
+        };
+        size_of::<Change>() + previous + removal
+    }
+}
+
+/// A run of changes, shared with the readers that go through it.
+pub(crate) type Chunk = VecDeque<Change>;
+
+const FULL: usize = 256;
+
+/// Every change above `compacted`, oldest first.
+#[derive(Default)]
+pub(crate) struct History {
+    chunks: VecDeque<Arc<Chunk>>,
+    bytes: usize,
+    compacted: u64,
+}
+
+impl History {
+    pub fn compacted(&self) -> u64 {
+        self.compacted
+    }
+
+    pub fn push(&mut self, change: Change) {
+        self.bytes += change.cost();
+        match self.chunks.back_mut() {
+            Some(chunk) if chunk.len() < FULL => Arc::make_mut(chunk).push_back(change),
+            _ => {
+                let mut chunk = Chunk::with_capacity(FULL);
+                chunk.push_back(change);
+                self.chunks.push_back(Arc::new(chunk));
+            }
+        }
+    }
+
+    /// Returns the chunks that hold every change above a revision, and maybe some below.
+    pub fn since(&self, revision: u64) -> Vec<Arc<Chunk>> {
+        let is_old = |chunk: &Arc<Chunk>| chunk.back().is_none_or(|change| change.revision() <= revision);
+        self.chunks.range(self.chunks.partition_point(is_old)..).cloned().collect()
+    }
+
+    /// Says up to which revision the history must be cut for changes that cost `incoming` bytes and end at `newest`.
+    pub fn excess(&self, options: &Options, incoming: usize, newest: u64) -> u64 {
+        let mut cut = newest.saturating_sub(options.history_revisions).max(self.compacted);
+        let mut bytes = self.bytes + incoming;
+        for change in self.chunks.iter().flat_map(|chunk| chunk.iter()) {
+            if bytes <= options.history_bytes && change.revision() > cut {
+                break;
+            }
+            bytes -= change.cost();
+            cut = cut.max(change.revision());
+        }
+        cut
+    }
+
+    /// Forgets the changes up to a revision, and returns them.
+    pub fn cut(&mut self, revision: u64) -> Vec<Change> {
+        let mut gone = Vec::new();
+        while let Some(chunk) = self.chunks.front_mut() {
+            if chunk.front().is_some_and(|change| change.revision() > revision) {
+                break;
+            }
+            match Arc::make_mut(chunk).pop_front() {
+                Some(change) => {
+                    self.bytes -= change.cost();
+                    gone.push(change);
+                }
+                None => drop(self.chunks.pop_front()),
+            }
+        }
+        self.compacted = self.compacted.max(revision);
+        gone
+    }
+}
+
+/// For each key of a range that changed after a revision: the record at that revision, and whether it is there now.
+pub(crate) type Undo<'a> = BTreeMap<&'a [u8], (Option<&'a Record>, bool)>;
+
+/// Collects what changed in a range after a revision.
+pub(crate) fn undo<'a>(chunks: &'a [Arc<Chunk>], range: &Range, revision: u64) -> Undo<'a> {
+    let mut undo = Undo::new();
+    for change in chunks.iter().flat_map(|chunk| chunk.iter()) {
+        if change.revision() > revision && range.contains(change.record.key()) {
+            let was = undo.entry(change.record.key()).or_insert((change.previous.as_ref(), false));
+            was.1 = !change.record.is_removal();
+        }
+    }
+    undo
+}
+
+/// Merges the latest records of a range with what is to be undone, in the order of keys.
+pub(crate) fn rewind<'a>(latest: impl Iterator<Item = &'a Record>, undo: &Undo<'a>, limit: usize) -> Vec<Entry> {
+    let mut undone = undo.iter().peekable();
+    let mut entries = Vec::new();
+    let mut latest = latest.filter(|record| !undo.contains_key(record.key())).peekable();
+    while entries.len() < limit {
+        let next = match (latest.peek(), undone.peek()) {
+            (Some(record), Some((key, _))) if record.key() < **key => latest.next(),
+            (_, Some(_)) => undone.next().and_then(|(_, (was, _))| *was),
+            (Some(_), None) => latest.next(),
+            (None, None) => break,
+        };
+        entries.extend(next.map(Record::entry));
+    }
+    entries
+}

@@ -1,0 +1,90 @@
+//! Keys, revisions and watches: one trait, one handle, and the places where values are kept.
+//!
+//! The store knows nothing of what it keeps. Every commit that changes something takes the next revision of the whole
+//! store, as in etcd; a reader sees one revision, a watcher sees every later change in order, once.
+
+mod backend;
+mod core;
+mod entry;
+mod error;
+mod history;
+mod index;
+mod memory;
+mod op;
+mod options;
+mod plan;
+mod range;
+mod record;
+mod watch;
+mod watchers;
+
+pub use backend::Backend;
+pub use entry::{Entry, Event};
+pub use error::{Error, Result};
+pub use op::{Committed, Expect, Op, Value};
+pub use options::Options;
+pub use range::{Page, Range};
+pub use watch::Watch;
+
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// A handle to a store; clones share it.
+#[derive(Clone)]
+pub struct Store(Arc<dyn Backend>);
+
+impl Store {
+    /// Makes an empty store in memory, which needs no thread, no timer and no runtime.
+    pub fn memory() -> Store {
+        Options::default().memory()
+    }
+
+    /// Makes a store of a backend.
+    pub fn new(backend: impl Backend) -> Store {
+        Store(Arc::new(backend))
+    }
+
+    /// Reads the latest value of a key.
+    pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry>> {
+        self.0.get(key.as_ref()).await
+    }
+
+    /// Reads the entries under a prefix, in the order of their keys, all at one revision.
+    pub async fn range(&self, range: Range) -> Result<Page> {
+        self.0.range(range).await
+    }
+
+    /// Writes all operations as one revision, or none of them.
+    ///
+    /// A commit that is acknowledged is durable and visible to every read that starts afterwards. A future dropped before
+    /// it is answered may or may not have been committed.
+    pub async fn commit(&self, ops: Vec<Op>) -> Result<Committed> {
+        self.0.commit(ops).await
+    }
+
+    /// Hands out every change under a prefix whose revision is above `after`.
+    pub async fn watch(&self, prefix: impl Into<Bytes>, after: u64) -> Result<Watch> {
+        self.0.watch(prefix.into(), after).await
+    }
+
+    /// Forgets the history below a revision, which stays the oldest that can be read or watched after.
+    pub async fn compact(&self, revision: u64) -> Result<()> {
+        self.0.compact(revision).await
+    }
+
+    /// Returns the revision of the latest commit; 0 before the first.
+    pub fn revision(&self) -> u64 {
+        self.0.revision()
+    }
+
+    /// Waits until the store is at a revision or past it.
+    pub async fn reached(&self, revision: u64) {
+        self.0.reached(revision).await
+    }
+
+    /// Finishes what is queued and releases what the store holds. Later commits and watches answer [`Error::Closed`]; reads
+    /// answer from what was last known.
+    pub async fn close(&self) {
+        self.0.close().await
+    }
+}

@@ -1,0 +1,31 @@
+//! How much a store remembers, and the stores made with it.
+
+use crate::{Store, memory::Memory};
+
+/// How much history a store keeps, and how far a watcher may fall behind.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// So many revisions can be read and watched after.
+    pub history_revisions: u64,
+    /// So many bytes of replaced and removed values are kept for that.
+    pub history_bytes: usize,
+    /// A watcher that has left so many bytes of events untaken is ended.
+    pub watch_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            history_revisions: 250_000,
+            history_bytes: 64 << 20,
+            watch_bytes: 16 << 20,
+        }
+    }
+}
+
+impl Options {
+    /// Makes an empty store in memory.
+    pub fn memory(self) -> Store {
+        Store::new(Memory::new(self))
+    }
+}

@@ -1,0 +1,90 @@
+//! Decides what a batch of commits changes, in order, before anything is written.
+
+use crate::{Committed, Entry, Error, Expect, Op, Result};
+use crate::{history::Change, index::Index, record::Place, record::Record};
+use bytes::Bytes;
+use std::collections::{HashMap, HashSet};
+
+/// The changes of some commits on top of an index that they have not reached yet.
+pub(crate) struct Plan {
+    pub revision: u64,
+    pub changes: Vec<Change>,
+    latest: HashMap<Bytes, usize>,
+}
+
+impl Plan {
+    /// Starts a plan on top of an index at a revision.
+    pub fn new(revision: u64) -> Plan {
+        Plan { revision, changes: Vec::new(), latest: HashMap::new() }
+    }
+
+    /// Adds a commit as the next revision; adds nothing where it is refused or changes nothing.
+    pub fn add(&mut self, index: &Index, ops: Vec<Op>) -> Result<Committed> {
+        refuse_duplicates(&ops)?;
+        ops.iter().try_for_each(|op| self.check(index, op))?;
+        let before = self.changes.len();
+        let entries = ops.into_iter().zip(0..).map(|(op, position)| self.apply(index, op, position)).collect();
+        if self.changes.len() > before {
+            self.revision += 1;
+        }
+        Ok(Committed { revision: self.revision, entries })
+    }
+
+    /// Says what the history will keep because of the planned changes.
+    pub fn cost(&self) -> usize {
+        self.changes.iter().map(Change::cost).sum()
+    }
+
+    fn check(&self, index: &Index, op: &Op) -> Result<()> {
+        let current = self.current(index, op.key());
+        let expect = op.expect();
+        let as_expected = match expect {
+            Expect::Anything => true,
+            Expect::Absent => current.is_none(),
+            Expect::Revision(revision) => current.is_some_and(|record| record.revision() == revision),
+        };
+        if !as_expected {
+            let current = current.map(|record| Box::new(record.entry()));
+            return Err(Error::Conflict { key: op.key().clone(), expect, current });
+        }
+        match op {
+            Op::Put { key, value, .. } => Record::check(key, value),
+            Op::Delete { .. } => Ok(()),
+        }
+    }
+
+    fn apply(&mut self, index: &Index, op: Op, position: u32) -> Option<Entry> {
+        let revision = self.revision + 1;
+        let previous = self.current(index, op.key()).cloned();
+        let (record, entry) = match op {
+            Op::Put { key, value, .. } => {
+                let created = previous.as_ref().map_or(revision, Record::created);
+                let record = Record::put(&key, &value, Place { revision, created, position });
+                let entry = record.entry();
+                (record, entry)
+            }
+            Op::Delete { key, .. } => {
+                let entry = previous.as_ref()?.removed_entry(revision);
+                (Record::removal(&key, revision, position), entry)
+            }
+        };
+        self.latest.insert(record.key_bytes(), self.changes.len());
+        self.changes.push(Change { record, previous });
+        Some(entry)
+    }
+
+    fn current<'a>(&'a self, index: &'a Index, key: &[u8]) -> Option<&'a Record> {
+        match self.latest.get(key) {
+            Some(at) => Some(&self.changes[*at].record).filter(|record| !record.is_removal()),
+            None => index.get(key),
+        }
+    }
+}
+
+fn refuse_duplicates(ops: &[Op]) -> Result<()> {
+    let mut seen = HashSet::new();
+    match ops.iter().find(|op| ops.len() > 1 && !seen.insert(op.key())) {
+        Some(op) => Err(Error::Duplicate { key: op.key().clone() }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,145 @@
+//! The receiving end of a watch: first what the history holds, then what happens.
+
+use crate::{
+    Event, Result,
+    history::{Change, Chunk},
+    watchers::{Batch, Queue},
+};
+use bytes::Bytes;
+use futures::Stream;
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+/// Every change under a prefix above a revision, in order; a stream that ends after its first error.
+pub struct Watch {
+    revision: u64,
+    past: Past,
+    batch: Batch,
+    queue: Queue,
+    is_ended: bool,
+}
+
+/// The changes of the history that a watch has not handed out yet.
+pub(crate) struct Past {
+    pub prefix: Bytes,
+    pub after: u64,
+    pub chunks: VecDeque<Arc<Chunk>>,
+    /// The revision at which the history ends; changes up to it may also be in the queue.
+    pub until: u64,
+    /// The place in the first chunk.
+    pub at: usize,
+}
+
+impl Watch {
+    pub(crate) fn new(past: Past, queue: Queue) -> Watch {
+        Watch {
+            revision: past.after,
+            past,
+            batch: Batch::default(),
+            queue,
+            is_ended: false,
+        }
+    }
+
+    /// Returns the revision up to which every change has been handed out, so that a watch after it misses nothing and
+    /// repeats nothing.
+    pub fn revision(&self) -> u64 {
+        let published = self.queue.published();
+        let is_idle = self.past.chunks.is_empty() && self.batch.events.is_empty() && self.queue.is_empty();
+        if is_idle && !self.is_ended {
+            self.revision.max(published)
+        } else {
+            self.revision
+        }
+    }
+
+    /// Waits for the next change; `None` after an error.
+    pub async fn next(&mut self) -> Option<Result<Arc<Event>>> {
+        std::future::poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Arc<Event>>>> {
+        loop {
+            if let Some(event) = self.ready() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            if self.is_ended {
+                return Poll::Ready(None);
+            }
+            match std::task::ready!(self.queue.poll(cx)) {
+                Some(Ok(batch)) => self.batch = batch,
+                Some(Err(error)) => {
+                    self.is_ended = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => self.is_ended = true,
+            }
+        }
+    }
+
+    /// Takes the next change that needs no waiting for.
+    fn ready(&mut self) -> Option<Arc<Event>> {
+        let (event, is_last) = self.past.next().or_else(|| self.batch.next(self.past.until))?;
+        self.revision = if is_last { event.revision } else { event.revision - 1 };
+        Some(event)
+    }
+}
+
+impl Stream for Watch {
+    type Item = Result<Arc<Event>>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll(cx)
+    }
+}
+
+impl Past {
+    /// Takes the next event, and says whether it is the last of its revision.
+    fn next(&mut self) -> Option<(Arc<Event>, bool)> {
+        let change = self.peek()?.clone();
+        self.at += 1;
+        let is_last = self.peek().is_none_or(|next| next.revision() > change.revision());
+        Some((Arc::new(change.event()), is_last))
+    }
+
+    fn peek(&mut self) -> Option<&Change> {
+        loop {
+            let chunk = self.chunks.front()?;
+            let wanted =
+                |change: &Change| change.revision() > self.after && change.record.key().starts_with(&self.prefix);
+            match chunk.range(self.at..).position(wanted) {
+                Some(skipped) => {
+                    self.at += skipped;
+                    break;
+                }
+                None => {
+                    self.at = 0;
+                    self.chunks.pop_front();
+                }
+            }
+        }
+        self.chunks.front()?.get(self.at)
+    }
+}
+
+impl Batch {
+    /// Takes the next event above a revision, and says whether it is the last of its revision.
+    fn next(&mut self, after: u64) -> Option<(Arc<Event>, bool)> {
+        while let Some(event) = self.events.get(self.at).cloned() {
+            self.at += 1;
+            let next = self.events.get(self.at).map(|next| next.revision);
+            if next.is_none() {
+                *self = Batch::default();
+            }
+            if event.revision > after {
+                let is_last = next != Some(event.revision);
+                return Some((event, is_last));
+            }
+        }
+        None
+    }
+}
