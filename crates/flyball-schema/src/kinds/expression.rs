@@ -14,12 +14,13 @@ const DEEPEST: usize = 16;
 #[derive(Default)]
 pub(super) struct Expressions<'a> {
     /// What a name without dots belongs to.
-    pub(super) package: &'a str,
+    package: &'a str,
     schemas: Schemas,
     names: HashMap<Arc<str>, SchemaId>,
     /// Names by package, as expressions spell them.
     local: HashMap<(&'a str, &'a str), (SchemaId, Arc<str>)>,
-    known: HashMap<(&'a str, &'a str), SchemaId>,
+    /// The expressions read in this package.
+    known: HashMap<&'a str, SchemaId>,
     copies: Vec<(SchemaId, SchemaId, Modifiers)>,
 }
 
@@ -42,6 +43,12 @@ impl<'a> Expressions<'a> {
             None => Ok(()),
             Some(_) => Err("a type that was there before"),
         }
+    }
+
+    /// Begins a package.
+    pub(super) fn enter(&mut self, package: &'a str) {
+        self.package = package;
+        self.known.clear();
     }
 
     /// The place and full name of a type of this package.
@@ -74,7 +81,7 @@ impl<'a> Expressions<'a> {
     }
 
     fn nested(&mut self, text: &'a str, depth: usize) -> Result<SchemaId, Problem> {
-        if let Some(id) = self.known.get(&(self.package, text)) {
+        if let Some(id) = self.known.get(text) {
             return Ok(*id);
         }
         let (modifiers, rest) = modifiers(text)?;
@@ -82,7 +89,7 @@ impl<'a> Expressions<'a> {
             Some((form, format)) => self.schemas.add(modifiers.schema(form, format)),
             None => self.refer(rest, modifiers)?,
         };
-        self.known.insert((self.package, text), id);
+        self.known.insert(text, id);
         Ok(id)
     }
 
@@ -156,7 +163,7 @@ fn modifiers(mut text: &str) -> Result<(Modifiers, &str), Problem> {
         match word.as_bytes().first() {
             Some(b'=') => modifiers.default = Some(json(&word[1..])?),
             Some(b'|') => modifiers.allowed.push(json(&word[1..])?),
-            Some(b'?') => modifiers.nullable = true,
+            _ if word == "?" => modifiers.nullable = true,
             _ if word == "atomic" => modifiers.atomic = Some(true),
             _ if word == "granular" => modifiers.atomic = Some(false),
             _ => return Ok((modifiers, text)),

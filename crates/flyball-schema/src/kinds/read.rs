@@ -58,6 +58,9 @@ fn each_line<'a>(body: &'a str, mut read: impl FnMut(&'a str) -> Result<(), Prob
 
 /// Gives every named type its place, so that a field may refer to a type further down.
 fn declare<'a>(expressions: &mut Expressions<'a>, package: &mut &'a str, line: &'a str) -> Result<(), Problem> {
+    if line.starts_with(' ') {
+        return Ok(());
+    }
     let (word, rest) = cut(line);
     match word {
         "package" => *package = rest,
@@ -69,7 +72,11 @@ fn declare<'a>(expressions: &mut Expressions<'a>, package: &mut &'a str, line: &
 
 /// Splits at the first space.
 pub(super) fn cut(text: &str) -> (&str, &str) {
-    text.split_once(' ').unwrap_or((text, ""))
+    // Words are a few bytes long: looking at each is quicker than a search that is made for long texts.
+    match text.bytes().position(|byte| byte == b' ') {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, ""),
+    }
 }
 
 struct Reader<'a> {
@@ -92,7 +99,7 @@ impl<'a> Reader<'a> {
             "served" => self.served = Some(group_version(rest)),
             "resource" => self.resource(rest)?,
             "subresource" => self.subresource(rest)?,
-            "package" => self.expressions.package = rest,
+            "package" => self.expressions.enter(rest),
             "type" => self.expressions.define(cut(rest).0, cut(rest).1)?,
             "object" => self.object(rest)?,
             _ => return Err("an unknown first word"),
@@ -137,10 +144,10 @@ impl<'a> Reader<'a> {
         };
         loop {
             let (word, next) = cut(rest);
-            match word.as_bytes().first() {
-                Some(b'!') => field.required = true,
-                Some(b'~') => field.patch = Some(Box::new(patch(&word[1..])?)),
-                _ => break,
+            match word.strip_prefix('~') {
+                Some(strategy) => field.patch = Some(Box::new(patch(strategy)?)),
+                None if word == "!" => field.required = true,
+                None => break,
             }
             rest = next;
         }
@@ -159,22 +166,32 @@ impl<'a> Reader<'a> {
         let [plural, singular, kind, scope, verbs, rest @ ..] = &words[..] else {
             return Err("a resource cut short");
         };
-        let named = |key| rest.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
-        self.resources.push(Resource {
+        let mut resource = Resource {
             group: group.into(),
             version: version.into(),
             kind: (*kind).into(),
-            list_kind: named("list").unwrap_or_default().into(),
+            list_kind: Box::default(),
             plural: (*plural).into(),
             singular: (*singular).into(),
-            short_names: named("short").map(boxed).unwrap_or_default(),
-            categories: named("categories").map(boxed).unwrap_or_default(),
-            namespaced: *scope == "namespaced",
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            namespaced: namespaced(scope)?,
             verbs: boxed(verbs),
             subresources: Vec::new(),
-            storage_version_hash: named("hash").map(Box::from),
-            schema: named("type").map(|name| self.expressions.place(name)).transpose()?,
-        });
+            storage_version_hash: None,
+            schema: None,
+        };
+        for word in rest {
+            match word.split_once('=') {
+                Some(("list", kind)) => resource.list_kind = kind.into(),
+                Some(("short", names)) => resource.short_names = boxed(names),
+                Some(("categories", names)) => resource.categories = boxed(names),
+                Some(("hash", hash)) => resource.storage_version_hash = Some(hash.into()),
+                Some(("type", name)) => resource.schema = Some(self.expressions.place(name)?),
+                _ => return Err("an unknown property of a resource"),
+            }
+        }
+        self.resources.push(resource);
         Ok(())
     }
 
@@ -184,7 +201,11 @@ impl<'a> Reader<'a> {
             return Err("a subresource cut short");
         };
         let (group, version) = group_version(served);
-        let schema = rest.iter().find_map(|word| word.strip_prefix("type="));
+        let schema = match rest {
+            [] => None,
+            [word] => Some(word.strip_prefix("type=").ok_or("an unknown property of a subresource")?),
+            _ => return Err("something behind a subresource"),
+        };
         let subresource = Subresource {
             name: (*name).into(),
             group: group.into(),
@@ -205,6 +226,14 @@ impl<'a> Reader<'a> {
 /// `apps/v1`, or `v1` in the core group.
 fn group_version(text: &str) -> (&str, &str) {
     text.split_once('/').unwrap_or(("", text))
+}
+
+fn namespaced(scope: &str) -> Result<bool, Problem> {
+    match scope {
+        "namespaced" => Ok(true),
+        "cluster" => Ok(false),
+        _ => Err("an unknown scope"),
+    }
 }
 
 fn boxed(list: &str) -> Vec<Box<str>> {
