@@ -4,7 +4,27 @@
 use crate::schema::Node;
 use serde_json::Value;
 
+mod apply;
+mod cap;
+mod check;
+mod compare;
 mod conflict;
+mod entry;
+mod field_set;
+mod fields_of;
+mod fields_v1;
+mod last_applied;
+mod merge;
+mod number;
+mod ownership;
+mod path;
+mod prune;
+mod reconcile;
+mod remove;
+mod shape;
+mod timestamps;
+mod update;
+mod zero;
 
 pub use conflict::{Conflict, Conflicts};
 
@@ -58,18 +78,19 @@ pub enum ApplyError {
 ///
 /// The result has neither been defaulted nor validated. Where a manager stopped applying the last item of a list or map
 /// it may hold `null`, which a built-in kind's decoding drops.
-pub fn apply(_request: &Request<'_>, _config: &Value, _force: bool) -> Result<Option<Value>, ApplyError> {
-    todo!()
+pub fn apply(request: &Request<'_>, config: &Value, force: bool) -> Result<Option<Value>, ApplyError> {
+    apply::apply(request, config, force)
 }
 
 /// Records in `new` who owns what after a create, an update or a patch that is not an apply.
-pub fn update(_request: &Request<'_>, _new: &mut Value) {
-    todo!()
+pub fn update(request: &Request<'_>, new: &mut Value) {
+    let entries = update::entries_after(request, new);
+    entry::store(new, entries);
 }
 
 /// Gives `new` the timestamps of `live` where nothing but timestamps differs; says whether the two are then equal.
 ///
 /// To be called last before a write, with `resourceVersion` as it was: equal objects need no write.
-pub fn keep_timestamps(_live: &Value, _new: &mut Value) -> bool {
-    todo!()
+pub fn keep_timestamps(live: &Value, new: &mut Value) -> bool {
+    timestamps::keep(live, new)
 }

@@ -1,0 +1,200 @@
+//! A set of paths as a sorted tree, with the algebra that ownership needs.
+//! An interior node is in the set only if it says so itself (`"."` in FieldsV1).
+
+use super::path::PathElement;
+use super::shape::Type;
+use std::cmp::Ordering;
+
+/// A set of paths. No node of its tree is without a path: it is a member or has members below.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FieldSet<'a> {
+    pub(super) nodes: Vec<FieldNode<'a>>,
+}
+
+/// One element below a common prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FieldNode<'a> {
+    pub(super) element: PathElement<'a>,
+    /// Whether the path that ends here is in the set.
+    pub(super) member: bool,
+    pub(super) below: FieldSet<'a>,
+}
+
+impl<'a> FieldNode<'a> {
+    fn is_dead(&self) -> bool {
+        !self.member && self.below.is_empty()
+    }
+}
+
+impl<'a> FieldSet<'a> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Adds a path; the empty path is nobody's.
+    pub(super) fn insert(&mut self, path: &[PathElement<'a>]) {
+        let Some((first, rest)) = path.split_first() else {
+            return;
+        };
+        let node = self.descend(first);
+        if rest.is_empty() {
+            node.member = true;
+        } else {
+            node.below.insert(rest);
+        }
+    }
+
+    /// Adds one element with what is below it.
+    pub(super) fn add(&mut self, element: PathElement<'a>, member: bool, below: FieldSet<'a>) {
+        if !member && below.is_empty() {
+            return;
+        }
+        match self.position(&element) {
+            Ok(index) => {
+                self.nodes[index].member |= member;
+                self.nodes[index].below.unite(below);
+            }
+            Err(index) => self.nodes.insert(index, FieldNode { element, member, below }),
+        }
+    }
+
+    fn descend(&mut self, element: &PathElement<'a>) -> &mut FieldNode<'a> {
+        let index = self.position(element).unwrap_or_else(|index| {
+            let node = FieldNode {
+                element: element.clone(),
+                member: false,
+                below: FieldSet::default(),
+            };
+            self.nodes.insert(index, node);
+            index
+        });
+        &mut self.nodes[index]
+    }
+
+    /// Where an element is, or where it would go. Elements mostly arrive sorted, so the end is looked at first.
+    fn position(&self, element: &PathElement<'_>) -> Result<usize, usize> {
+        match self.nodes.last() {
+            None => Err(0),
+            Some(last) if last.element < *element => Err(self.nodes.len()),
+            Some(_) => self.nodes.binary_search_by(|node| node.element.cmp(element)),
+        }
+    }
+
+    /// What the set says of one element.
+    pub(super) fn get(&self, element: &PathElement<'_>) -> Option<&FieldNode<'a>> {
+        self.nodes
+            .binary_search_by(|node| node.element.cmp(element))
+            .ok()
+            .map(|index| &self.nodes[index])
+    }
+
+    /// Adds all paths of another set.
+    pub(super) fn unite(&mut self, other: FieldSet<'a>) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        for node in other.nodes {
+            self.add(node.element, node.member, node.below);
+        }
+    }
+
+    /// Takes away the paths of another set, each alone.
+    pub(super) fn subtract(&mut self, other: &FieldSet<'_>) {
+        self.subtract_nodes(other, |node, taken| {
+            node.member &= !taken.member;
+            node.below.subtract(&taken.below);
+        });
+    }
+
+    /// Takes away the paths of another set with everything below them.
+    pub(super) fn subtract_trees(&mut self, other: &FieldSet<'_>) {
+        self.subtract_nodes(other, |node, taken| {
+            if taken.member {
+                node.member = false;
+                node.below.nodes.clear();
+            } else {
+                node.below.subtract_trees(&taken.below);
+            }
+        });
+    }
+
+    fn subtract_nodes(&mut self, other: &FieldSet<'_>, take: impl Fn(&mut FieldNode<'a>, &FieldNode<'_>)) {
+        let mut others = other.nodes.iter().peekable();
+        if others.peek().is_none() {
+            return;
+        }
+        self.nodes.retain_mut(|node| {
+            while others.next_if(|taken| taken.element < node.element).is_some() {}
+            match others.peek() {
+                Some(taken) if taken.element == node.element => {
+                    take(node, taken);
+                    !node.is_dead()
+                }
+                _ => true,
+            }
+        });
+    }
+
+    /// The paths that are in both sets.
+    pub(super) fn intersection(&self, other: &FieldSet<'_>) -> FieldSet<'a> {
+        let mut both = FieldSet::default();
+        let (mut ours, mut theirs) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
+        while let (Some(a), Some(b)) = (ours.peek(), theirs.peek()) {
+            match a.element.cmp(&b.element) {
+                Ordering::Less => drop(ours.next()),
+                Ordering::Greater => drop(theirs.next()),
+                Ordering::Equal => {
+                    both.add(a.element.clone(), a.member && b.member, a.below.intersection(&b.below));
+                    ours.next();
+                    theirs.next();
+                }
+            }
+        }
+        both
+    }
+
+    /// Makes members of the declared fields that have members below, so that taking them away takes all of them.
+    pub(super) fn with_named_fields(mut self, ty: Type<'_>) -> FieldSet<'a> {
+        self.name_fields(ty);
+        self
+    }
+
+    // structured-merge-diff, fieldpath/set.go, EnsureNamedFieldsAreMembers
+    fn name_fields(&mut self, ty: Type<'_>) {
+        let atom = ty.atom();
+        for node in &mut self.nodes {
+            if node.below.is_empty() {
+                continue;
+            }
+            let below = match (&node.element, &atom.map, &atom.list) {
+                (PathElement::Field(name), Some(map), _) => {
+                    node.member |= map.declares(name);
+                    map.field(name)
+                }
+                (PathElement::Key(_), _, Some(list)) => list.items,
+                _ => Type::Undeclared,
+            };
+            node.below.name_fields(below);
+        }
+    }
+
+    /// Calls `each` with every path, members before what is below, as structured-merge-diff does.
+    pub(super) fn for_each(&self, each: &mut impl FnMut(&[PathElement<'a>])) {
+        self.for_each_below(&mut Vec::new(), each);
+    }
+
+    // Members of one level come before anything deeper: fieldpath/set.go, iteratePrefix.
+    fn for_each_below(&self, prefix: &mut Vec<PathElement<'a>>, each: &mut impl FnMut(&[PathElement<'a>])) {
+        for node in self.nodes.iter().filter(|node| node.member) {
+            prefix.push(node.element.clone());
+            each(prefix);
+            prefix.pop();
+        }
+        for node in self.nodes.iter().filter(|node| !node.below.is_empty()) {
+            prefix.push(node.element.clone());
+            node.below.for_each_below(prefix, each);
+            prefix.pop();
+        }
+    }
+}

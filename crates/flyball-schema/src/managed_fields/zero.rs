@@ -1,0 +1,34 @@
+//! The object before anything was written to it.
+
+use crate::schema::{Form, Node};
+use serde_json::{Map, Value};
+
+/// What an object is compared with when it is created: for a built-in kind what Go writes of an empty one, else nothing.
+pub(super) fn zero(node: Node<'_>) -> Value {
+    if node.name.is_none() {
+        return Value::Object(Map::new());
+    }
+    let mut zero = Map::new();
+    for field in node.fields() {
+        let ty = node.at(field.schema);
+        let value = match (&ty.schema().default, &ty.schema().form) {
+            (Some(Value::Object(_)), Form::Object(_)) => self::zero(ty),
+            (Some(default), _) if is_zero(default) => default.clone(),
+            (None, _) if field.required => Value::Null,
+            _ => continue,
+        };
+        zero.insert(field.name.to_string(), value);
+    }
+    Value::Object(zero)
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
