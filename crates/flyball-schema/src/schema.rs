@@ -1,6 +1,8 @@
 //! The one model of types that built-in kinds and custom resources share.
 //! Reading it from a CRD or from the table of kinds is left to `crd` and `kinds`; using it to the verbs.
 
+mod import;
+
 use serde_json::Value;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -142,6 +144,9 @@ pub struct Protobuf {
 }
 
 /// How protobuf writes one value (of a list or a map: its items or values).
+///
+/// A list that is the value of a map (`UserInfo.extra`), and `APIResource.verbs`, have a message around them
+/// that keeps the items in field 1; their wire type is [`Wire::Message`] though the items are strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// `bool`, `int32`, `int64` and enums.
