@@ -1,12 +1,15 @@
 //! What Kubernetes does to JSON, as pure functions over one model of types.
 //! No I/O, no clock, no runtime: any JSON in, a value or a list of violations out.
 
+pub mod decode;
 pub mod go_text;
+pub mod json_patch;
 pub mod kinds;
 pub mod managed_fields;
 pub mod merge_patch;
 pub mod metadata;
 pub mod names;
+pub mod quantity;
 pub mod resource;
 pub mod schema;
 pub mod selector;

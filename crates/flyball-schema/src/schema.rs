@@ -231,6 +231,11 @@ impl<'a> Node<'a> {
         self.schemas.node(id)
     }
 
+    /// The name of a built-in type, such as `io.k8s.api.core.v1.Pod`.
+    pub fn type_name(self) -> Option<&'a str> {
+        self.schema.name.as_deref()
+    }
+
     /// The declared fields, sorted by name; none unless this is an object.
     pub fn fields(self) -> &'a [Field] {
         match &self.schema.form {

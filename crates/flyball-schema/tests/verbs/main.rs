@@ -1,7 +1,9 @@
 //! Every verb against its cases: `tests/data/*.yaml` hold them, one `check` each runs them.
 
+mod decoding;
 mod names;
 mod patches;
+mod quantities;
 mod selectors;
 
 use serde_json::Value;
