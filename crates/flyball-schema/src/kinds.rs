@@ -3,6 +3,7 @@
 
 mod expression;
 mod read;
+mod served;
 
 use crate::resource::Resource;
 use crate::schema::{Node, SchemaId, Schemas};

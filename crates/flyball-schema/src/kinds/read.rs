@@ -1,10 +1,10 @@
-//! Reads the lines of a table of kinds; what stands behind a field's name is read in `expression`.
+//! Reads the lines of a table of kinds; resources are read in `served`, what stands behind a field's name in `expression`.
 //!
 //! A line begins with its meaning: `served`, `resource`, `subresource`, `package`, `type`, `object`, or a space (a field).
 
 use super::expression::Expressions;
-use super::{FORMAT, Kinds, ReadError, checksum};
-use crate::resource::{Resource, Subresource};
+use super::{FORMAT, Kinds, ReadError, checksum, served};
+use crate::resource::Resource;
 use crate::schema::{Field, Form, Object, Patch, Protobuf, Schema, SchemaId, Wire};
 use std::sync::Arc;
 
@@ -96,9 +96,15 @@ impl<'a> Reader<'a> {
         self.close();
         let (word, rest) = cut(line);
         match word {
-            "served" => self.served = Some(group_version(rest)),
-            "resource" => self.resource(rest)?,
-            "subresource" => self.subresource(rest)?,
+            "served" => self.served = Some(served::group_version(rest)),
+            "resource" => {
+                let served = self.served.ok_or("a resource outside of a served version")?;
+                self.resources.push(served::resource(rest, served, &self.expressions)?);
+            }
+            "subresource" => {
+                let resource = self.resources.last_mut().ok_or("a subresource without a resource")?;
+                resource.subresources.push(served::subresource(rest, &self.expressions)?);
+            }
             "package" => self.expressions.enter(rest),
             "type" => self.expressions.define(cut(rest).0, cut(rest).1)?,
             "object" => self.object(rest)?,
@@ -159,85 +165,6 @@ impl<'a> Reader<'a> {
         object.fields.push(field);
         Ok(())
     }
-
-    fn resource(&mut self, text: &'a str) -> Result<(), Problem> {
-        let (group, version) = self.served.ok_or("a resource outside of a served version")?;
-        let words: Vec<&str> = text.split(' ').collect();
-        let [plural, singular, kind, scope, verbs, rest @ ..] = &words[..] else {
-            return Err("a resource cut short");
-        };
-        let mut resource = Resource {
-            group: group.into(),
-            version: version.into(),
-            kind: (*kind).into(),
-            list_kind: Box::default(),
-            plural: (*plural).into(),
-            singular: (*singular).into(),
-            short_names: Vec::new(),
-            categories: Vec::new(),
-            namespaced: namespaced(scope)?,
-            verbs: boxed(verbs),
-            subresources: Vec::new(),
-            storage_version_hash: None,
-            schema: None,
-        };
-        for word in rest {
-            match word.split_once('=') {
-                Some(("list", kind)) => resource.list_kind = kind.into(),
-                Some(("short", names)) => resource.short_names = boxed(names),
-                Some(("categories", names)) => resource.categories = boxed(names),
-                Some(("hash", hash)) => resource.storage_version_hash = Some(hash.into()),
-                Some(("type", name)) => resource.schema = Some(self.expressions.place(name)?),
-                _ => return Err("an unknown property of a resource"),
-            }
-        }
-        self.resources.push(resource);
-        Ok(())
-    }
-
-    fn subresource(&mut self, text: &'a str) -> Result<(), Problem> {
-        let words: Vec<&str> = text.split(' ').collect();
-        let [name, served, kind, verbs, rest @ ..] = &words[..] else {
-            return Err("a subresource cut short");
-        };
-        let (group, version) = group_version(served);
-        let schema = match rest {
-            [] => None,
-            [word] => Some(word.strip_prefix("type=").ok_or("an unknown property of a subresource")?),
-            _ => return Err("something behind a subresource"),
-        };
-        let subresource = Subresource {
-            name: (*name).into(),
-            group: group.into(),
-            version: version.into(),
-            kind: (*kind).into(),
-            verbs: boxed(verbs),
-            schema: schema.map(|name| self.expressions.place(name)).transpose()?,
-        };
-        self.resources
-            .last_mut()
-            .ok_or("a subresource without a resource")?
-            .subresources
-            .push(subresource);
-        Ok(())
-    }
-}
-
-/// `apps/v1`, or `v1` in the core group.
-fn group_version(text: &str) -> (&str, &str) {
-    text.split_once('/').unwrap_or(("", text))
-}
-
-fn namespaced(scope: &str) -> Result<bool, Problem> {
-    match scope {
-        "namespaced" => Ok(true),
-        "cluster" => Ok(false),
-        _ => Err("an unknown scope"),
-    }
-}
-
-fn boxed(list: &str) -> Vec<Box<str>> {
-    list.split(',').map(Box::from).collect()
 }
 
 /// `6m`: field 6, a message; `2.1m`: field 1 of the message in field 2; `-`: protobuf does not keep it.
