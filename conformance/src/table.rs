@@ -3,14 +3,15 @@
 
 mod discovery;
 mod enums;
+mod live;
 mod proto;
 mod sources;
 mod spec;
 mod synthesis;
 
 use flyball_schema::kinds::{self, Kinds};
+use serde_json::Value;
 use sources::Sources;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Bodies and options that no resource refers to, but requests, responses and webhooks carry.
@@ -41,9 +42,12 @@ const BESIDES: [&str; 21] = [
 /// Why the table cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
+    /// There is no Go to fetch the specification with.
+    #[error("there is no `go` on the PATH: install Go 1.26 or newer and try again")]
+    NoGo,
     /// Go did not hand out Kubernetes' modules.
-    #[error("go mod download of Kubernetes' specification failed, install Go 1.26 or newer and try again: {0}")]
-    Go(String),
+    #[error("Go cannot fetch Kubernetes' specification, see that its module proxy can be reached and try again: {0}")]
+    Fetch(String),
     /// A file of the specification cannot be read.
     #[error("read {path}")]
     Read {
@@ -59,6 +63,14 @@ pub enum GenerateError {
         path: PathBuf,
         /// Why.
         source: serde_json::Error,
+    },
+    /// The running server does not answer.
+    #[error("ask the reference for {path}")]
+    Ask {
+        /// The document's path.
+        path: String,
+        /// Why.
+        source: Box<kube::Error>,
     },
     /// The specification says something that the generator has no rule for.
     #[error("the specification has something new, teach the generator about it: {0}")]
@@ -76,6 +88,24 @@ pub enum GenerateError {
     },
 }
 
+/// What is served, in Kubernetes' own documents.
+struct Documents {
+    /// The version of Kubernetes, such as `v1.36.4`.
+    version: String,
+    /// The served versions: the core group first, then discovery's own order.
+    served: Vec<Served>,
+}
+
+/// The documents of one group and version.
+struct Served {
+    /// `v1`, or `apps/v1`.
+    api_version: String,
+    /// Its `APIResourceList`.
+    resource_list: Value,
+    /// Its OpenAPI v3 document.
+    openapi: Value,
+}
+
 type Result<T, E = GenerateError> = std::result::Result<T, E>;
 
 /// Where the table is kept.
@@ -90,25 +120,28 @@ pub fn write() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Makes the table: the same bytes for the same version of Kubernetes.
+/// Makes the table from the published specification: the same bytes for the same version of Kubernetes.
 pub fn generate() -> Result<String> {
     let sources = Sources::find()?;
-    let served = discovery::served(&sources)?;
-    let messages = proto::Messages::read(&sources)?;
-    let enums = enums::Enums::read(&sources)?;
-    let definitions = spec::Definitions::read(&sources, &served)?;
+    table(&sources.documents()?, &sources)
+}
 
+/// Makes the table from what a running kube-apiserver says of itself: the same bytes again, if it serves what we think.
+/// Protobuf numbers still come from the published specification, for no server tells them.
+pub async fn of_server(client: &kube::Client) -> Result<String> {
+    table(&live::documents(client).await?, &Sources::find()?)
+}
+
+fn table(documents: &Documents, sources: &Sources) -> Result<String> {
+    let messages = proto::Messages::read(&sources.protos()?)?;
+    let definitions = spec::Definitions::read(documents);
     let mut body = String::new();
     let mut roots: Vec<String> = BESIDES.iter().map(ToString::to_string).collect();
-    for version in &served {
-        version.write(&definitions, &mut roots, &mut body)?;
+    for served in &documents.served {
+        discovery::write(served, &definitions, &mut roots, &mut body)?;
     }
-    body += &spec::Writer::new(&definitions, &messages, &enums).write(roots)?;
-
-    let mut table = String::new();
-    let sum = kinds::checksum(&body);
-    writeln!(table, "{} {} {sum:016x}", kinds::FORMAT, sources.version).expect("a string takes any text");
-    table += &body;
+    body += &spec::Writer::new(&definitions, &messages).write(roots)?;
+    let table = format!("{} {} {:016x}\n{body}", kinds::FORMAT, documents.version, kinds::checksum(&body));
     Kinds::read(&table)?;
     Ok(table)
 }

@@ -1,120 +1,79 @@
-//! Which resources the reference serves, read from Kubernetes' published discovery documents.
-//! The documents list what could be served; a kube-apiserver without flags serves the stable versions, and only those.
+//! Writes the resources of a served version from its `APIResourceList`, in discovery's order.
 
-use super::sources::Sources;
 use super::spec::Definitions;
-use super::{GenerateError, Result};
+use super::{GenerateError, Result, Served};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// One group and version that is served.
-pub(super) struct Served {
-    /// `v1`, or `apps/v1`.
-    pub(super) api_version: String,
-    resources: Vec<Value>,
-}
-
-/// The served versions: the core group first, then discovery's own order.
-pub(super) fn served(sources: &Sources) -> Result<Vec<Served>> {
-    let mut api_versions = vec!["v1".to_string()];
-    let groups = sources.group_list()?;
-    for group in list(&groups["items"]) {
-        let name = text(&group["metadata"]["name"]);
-        let versions = list(&group["versions"]).iter().map(|version| text(&version["version"]));
-        api_versions.extend(versions.filter(|version| is_stable(version)).map(|version| format!("{name}/{version}")));
-    }
-    let read = |api_version: String| {
-        let document = sources.resource_list(&api_version)?;
-        Ok(Served {
-            api_version,
-            resources: list(&document["resources"]).to_vec(),
-        })
-    };
-    api_versions.into_iter().map(read).collect()
-}
-
-/// `v1` and `v2`, but not `v1beta1`. KEP-3136: "Beta APIs are off by default"; alphas always were.
-fn is_stable(version: &str) -> bool {
-    version
-        .strip_prefix('v')
-        .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-impl Served {
-    /// Writes its resources, and adds their types to `roots`.
-    pub(super) fn write(&self, definitions: &Definitions, roots: &mut Vec<String>, body: &mut String) -> Result<()> {
-        put(body, format_args!("served {}", self.api_version));
-        for resource in &self.resources {
-            match text(&resource["name"]).split_once('/') {
-                None => self.write_resource(resource, definitions, roots, body)?,
-                Some((_, name)) => self.write_subresource(name, resource, definitions, roots, body),
-            }
-        }
-        Ok(())
-    }
-
-    fn write_resource(
-        &self,
-        resource: &Value,
-        definitions: &Definitions,
-        roots: &mut Vec<String>,
-        body: &mut String,
-    ) -> Result<()> {
-        let [plural, singular, kind] = ["name", "singularName", "kind"].map(|key| text(&resource[key]));
-        let scope = if resource["namespaced"] == true {
-            "namespaced"
-        } else {
-            "cluster"
+/// Writes the resources of one version, and adds their types to `roots`.
+pub(super) fn write(
+    served: &Served,
+    definitions: &Definitions<'_>,
+    roots: &mut Vec<String>,
+    body: &mut String,
+) -> Result<()> {
+    let api_version = &*served.api_version;
+    put(body, format_args!("served {api_version}"));
+    for resource in list(&served.resource_list["resources"]) {
+        let (line, types) = match text(&resource["name"]).split_once('/') {
+            None => resource_line(api_version, resource, definitions)?,
+            Some((_, name)) => subresource_line(api_version, name, resource, definitions),
         };
-        let verbs = joined(&resource["verbs"]);
-        let mut line = format!("resource {plural} {singular} {kind} {scope} {verbs}");
-        let list_kind = format!("{kind}List");
-        let listed = definitions.of_kind(&self.api_version, &list_kind);
-        if let Some(listed) = listed {
-            line += &format!(" list={list_kind}");
-            roots.push(listed.to_string());
-        } else if verbs.split(',').any(|verb| verb == "list") {
-            return Err(GenerateError::Unexpected(format!("{plural} can be listed, but {list_kind} has no type")));
-        }
-        for (word, key) in [("short", "shortNames"), ("categories", "categories")] {
-            if !list(&resource[key]).is_empty() {
-                line += &format!(" {word}={}", joined(&resource[key]));
-            }
-        }
-        if let Some(hash) = resource["storageVersionHash"].as_str() {
-            line += &format!(" hash={hash}");
-        }
-        let name = definitions
-            .of_kind(&self.api_version, kind)
-            .ok_or_else(|| GenerateError::Unexpected(format!("{} {kind} has no type", self.api_version)))?;
-        roots.push(name.to_string());
-        put(body, format_args!("{line} type={name}"));
-        Ok(())
-    }
-
-    fn write_subresource(
-        &self,
-        name: &str,
-        resource: &Value,
-        definitions: &Definitions,
-        roots: &mut Vec<String>,
-        body: &mut String,
-    ) {
-        let [kind, group, version] = ["kind", "group", "version"].map(|key| text(&resource[key]));
-        let api_version = if version.is_empty() {
-            self.api_version.clone()
-        } else {
-            format!("{group}/{version}")
-        };
-        let verbs = joined(&resource["verbs"]);
-        let mut line = format!("subresource {name} {api_version} {kind} {verbs}");
-        // Options such as PodExecOptions come in the query, and OpenAPI has no type for them.
-        if let Some(name) = definitions.of_kind(&api_version, kind) {
-            line += &format!(" type={name}");
-            roots.push(name.to_string());
-        }
         put(body, format_args!("{line}"));
+        roots.extend(types);
     }
+    Ok(())
+}
+
+/// The line of a resource, and the types that it names.
+type Line = (String, Vec<String>);
+
+fn resource_line(api_version: &str, resource: &Value, definitions: &Definitions<'_>) -> Result<Line> {
+    let [plural, singular, kind] = ["name", "singularName", "kind"].map(|key| text(&resource[key]));
+    let scope = if resource["namespaced"] == true {
+        "namespaced"
+    } else {
+        "cluster"
+    };
+    let verbs = joined(&resource["verbs"]);
+    let mut line = format!("resource {plural} {singular} {kind} {scope} {verbs}");
+    let mut types = Vec::new();
+    let list_kind = format!("{kind}List");
+    if let Some(name) = definitions.of_kind(api_version, &list_kind) {
+        line += &format!(" list={list_kind}");
+        types.push(name.to_string());
+    } else if verbs.split(',').any(|verb| verb == "list") {
+        return Err(GenerateError::Unexpected(format!("{plural} can be listed, but {list_kind} has no type")));
+    }
+    for (word, key) in [("short", "shortNames"), ("categories", "categories")] {
+        if !list(&resource[key]).is_empty() {
+            line += &format!(" {word}={}", joined(&resource[key]));
+        }
+    }
+    if let Some(hash) = resource["storageVersionHash"].as_str() {
+        line += &format!(" hash={hash}");
+    }
+    let name = definitions
+        .of_kind(api_version, kind)
+        .ok_or_else(|| GenerateError::Unexpected(format!("{api_version} {kind} has no type")))?;
+    types.push(name.to_string());
+    Ok((format!("{line} type={name}"), types))
+}
+
+fn subresource_line(api_version: &str, name: &str, resource: &Value, definitions: &Definitions<'_>) -> Line {
+    let [kind, group, version] = ["kind", "group", "version"].map(|key| text(&resource[key]));
+    let api_version = if version.is_empty() {
+        api_version.to_string()
+    } else {
+        format!("{group}/{version}")
+    };
+    let mut line = format!("subresource {name} {api_version} {kind} {}", joined(&resource["verbs"]));
+    // Options such as PodExecOptions come in the query, and OpenAPI has no type for them.
+    let found = definitions.of_kind(&api_version, kind);
+    if let Some(name) = found {
+        line += &format!(" type={name}");
+    }
+    (line, found.map(str::to_string).into_iter().collect())
 }
 
 fn put(body: &mut String, line: std::fmt::Arguments<'_>) {
@@ -131,4 +90,60 @@ fn list(value: &Value) -> &[Value] {
 
 fn joined(value: &Value) -> String {
     list(value).iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Documents;
+    use super::*;
+    use serde_json::json;
+
+    fn documents(resources: Value) -> Documents {
+        let kind = |kind: &str| json!([{ "group": "apps", "version": "v1", "kind": kind }]);
+        let openapi = json!({ "components": { "schemas": {
+            "a.Deployment": { "x-kubernetes-group-version-kind": kind("Deployment") },
+            "a.DeploymentList": { "x-kubernetes-group-version-kind": kind("DeploymentList") },
+        } } });
+        let served = Served {
+            api_version: "apps/v1".to_string(),
+            resource_list: json!({ "resources": resources }),
+            openapi,
+        };
+        Documents { version: "v1.36.4".to_string(), served: vec![served] }
+    }
+
+    fn written(resources: Value) -> Result<(String, Vec<String>)> {
+        let documents = documents(resources);
+        let (mut body, mut roots) = (String::new(), Vec::new());
+        write(&documents.served[0], &Definitions::read(&documents), &mut roots, &mut body)?;
+        Ok((body, roots))
+    }
+
+    #[test]
+    fn a_resource_is_written_with_its_subresources() {
+        let (body, roots) = written(json!([
+            { "name": "deployments", "singularName": "deployment", "kind": "Deployment", "namespaced": true,
+              "verbs": ["get", "list"], "shortNames": ["deploy"], "storageVersionHash": "8aSe=" },
+            { "name": "deployments/scale", "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get"] },
+            { "name": "deployments/status", "kind": "Deployment", "verbs": ["get"] },
+        ]))
+        .unwrap();
+        assert_eq!(
+            body,
+            "served apps/v1\n\
+             resource deployments deployment Deployment namespaced get,list list=DeploymentList short=deploy hash=8aSe= \
+             type=a.Deployment\n\
+             subresource scale autoscaling/v1 Scale get\n\
+             subresource status apps/v1 Deployment get type=a.Deployment\n"
+        );
+        assert_eq!(roots, ["a.DeploymentList", "a.Deployment", "a.Deployment"]);
+    }
+
+    #[test]
+    fn a_resource_without_a_type_is_an_error() {
+        let unknown = written(json!([{ "name": "jobs", "kind": "Job", "verbs": ["create"] }]));
+        assert!(matches!(unknown, Err(GenerateError::Unexpected(_))));
+        let unlisted = written(json!([{ "name": "jobs", "kind": "Job", "verbs": ["list"] }]));
+        assert!(matches!(unlisted, Err(GenerateError::Unexpected(_))));
+    }
 }

@@ -1,6 +1,5 @@
 //! Reads `generated.proto`: the number and type of every field, and where JSON's fields are within it.
 
-use super::sources::Sources;
 use super::{GenerateError, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,11 +28,11 @@ pub(super) enum Label {
 }
 
 impl Messages {
-    /// Reads every message of the specification.
-    pub(super) fn read(sources: &Sources) -> Result<Messages> {
+    /// Reads every message of these files.
+    pub(super) fn read(files: &[String]) -> Result<Messages> {
         let mut messages = BTreeMap::new();
-        for text in sources.protos()? {
-            read_file(&text, &mut messages)?;
+        for text in files {
+            read_file(text, &mut messages)?;
         }
         Ok(Messages(messages))
     }
@@ -137,4 +136,66 @@ fn member(declaration: &str, package: &str, markers: Vec<String>) -> Result<Memb
 /// `k8s.io.kube_aggregator.pkg.apis` is `io.k8s.kube-aggregator.pkg.apis` in OpenAPI.
 fn openapi_name(name: &str) -> String {
     name.replacen("k8s.io.", "io.k8s.", 1).replace('_', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROTO: &str = "
+package k8s.io.kube_aggregator.pkg.v1;
+
+// Volume is a volume.
+message Volume {
+  // its name
+  // +optional
+  optional string name = 1;
+
+  // +listType=set
+  repeated int32 uIDs = 3;
+
+  optional VolumeSource volumeSource = 2;
+
+  map<string, .k8s.io.api.Quantity> limits = 4;
+}
+
+message VolumeSource {
+  optional HostPath hostPath = 1;
+}
+";
+
+    fn place(field: &str) -> Option<String> {
+        let declared = ["name", "hostpath", "uids", "limits"].map(str::to_string).into();
+        let messages = Messages::read(&[PROTO.to_string()]).unwrap();
+        messages.place("io.k8s.kube-aggregator.pkg.v1.Volume", field, &declared)
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_json_name() {
+        assert_eq!(place("name").as_deref(), Some("1s"));
+        assert_eq!(place("uids").as_deref(), Some("3v"));
+        assert_eq!(place("limits").as_deref(), Some("4m"));
+        assert_eq!(place("kind"), None);
+    }
+
+    #[test]
+    fn a_field_of_an_embedded_message_has_a_longer_path() {
+        assert_eq!(place("hostPath").as_deref(), Some("2.1m"));
+    }
+
+    #[test]
+    fn markers_belong_to_the_field_below_them() {
+        let messages = Messages::read(&[PROTO.to_string()]).unwrap();
+        let members = messages.get("io.k8s.kube-aggregator.pkg.v1.Volume").unwrap();
+        assert_eq!(members[0].markers, ["optional"]);
+        assert_eq!(members[1].marker("listType="), Some("set"));
+        assert!(members[2].markers.is_empty());
+        assert_eq!(members[3].of, "io.k8s.api.Quantity");
+    }
+
+    #[test]
+    fn a_declaration_that_is_not_understood_is_an_error() {
+        let strange = PROTO.replace("map<string,", "map<int32,");
+        assert!(matches!(Messages::read(&[strange]), Err(GenerateError::Unexpected(_))));
+    }
 }

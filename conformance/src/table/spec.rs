@@ -1,11 +1,8 @@
 //! Writes the types of the table from OpenAPI v3, starting at the types of what is served.
 
-use super::discovery::Served;
-use super::enums::{Depth, Enums};
 use super::proto::{Messages, folded};
-use super::sources::Sources;
 use super::synthesis::synthesise;
-use super::{GenerateError, Result};
+use super::{Documents, GenerateError, Result};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,28 +11,26 @@ const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 /// The types of the served versions, as OpenAPI says them.
-pub(super) struct Definitions {
-    types: BTreeMap<String, Value>,
+#[derive(Default)]
+pub(super) struct Definitions<'a> {
+    types: BTreeMap<&'a str, &'a Value>,
     /// By `apiVersion` and kind.
-    kinds: BTreeMap<(String, String), String>,
+    kinds: BTreeMap<(String, String), &'a str>,
 }
 
-impl Definitions {
+impl<'a> Definitions<'a> {
     /// Reads the OpenAPI documents of the served versions.
-    pub(super) fn read(sources: &Sources, served: &[Served]) -> Result<Definitions> {
-        let mut definitions = Definitions { types: BTreeMap::new(), kinds: BTreeMap::new() };
-        for version in served {
-            let mut document = sources.openapi(&version.api_version)?;
-            let schemas = document["components"]["schemas"].as_object_mut().map(std::mem::take).unwrap_or_default();
-            for (name, schema) in schemas {
-                definitions.index(&name, &schema);
-                definitions.types.insert(name, schema);
-            }
+    pub(super) fn read(documents: &'a Documents) -> Definitions<'a> {
+        let mut definitions = Definitions::default();
+        let documents = documents.served.iter().map(|served| &served.openapi["components"]["schemas"]);
+        for (name, schema) in documents.filter_map(Value::as_object).flatten() {
+            definitions.index(name, schema);
+            definitions.types.insert(name, schema);
         }
-        Ok(definitions)
+        definitions
     }
 
-    fn index(&mut self, name: &str, schema: &Value) {
+    fn index(&mut self, name: &'a str, schema: &Value) {
         for kind in schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
             let [group, version, kind] = ["group", "version", "kind"].map(|key| kind[key].as_str().unwrap_or_default());
             let api_version = if group.is_empty() {
@@ -43,21 +38,20 @@ impl Definitions {
             } else {
                 format!("{group}/{version}")
             };
-            self.kinds.insert((api_version, kind.to_string()), name.to_string());
+            self.kinds.insert((api_version, kind.to_string()), name);
         }
     }
 
     /// The name of a kind's type.
     pub(super) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&str> {
-        self.kinds.get(&(api_version.to_string(), kind.to_string())).map(String::as_str)
+        self.kinds.get(&(api_version.to_string(), kind.to_string())).copied()
     }
 }
 
 /// Writes types, and remembers the types that they refer to.
 pub(super) struct Writer<'a> {
-    definitions: &'a Definitions,
+    definitions: &'a Definitions<'a>,
     messages: &'a Messages,
-    enums: &'a Enums,
 }
 
 /// A type in the course of being written.
@@ -68,8 +62,8 @@ struct Writing<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(definitions: &'a Definitions, messages: &'a Messages, enums: &'a Enums) -> Writer<'a> {
-        Writer { definitions, messages, enums }
+    pub(super) fn new(definitions: &'a Definitions<'a>, messages: &'a Messages) -> Writer<'a> {
+        Writer { definitions, messages }
     }
 
     /// Writes the types of these names and all that they refer to, sorted by package and name.
@@ -98,20 +92,21 @@ impl<'a> Writer<'a> {
     fn named(&self, name: &str, writing: &mut Writing<'_>, is_root: bool) -> Result<String> {
         let synthesised;
         let schema = match self.definitions.types.get(writing.name) {
-            Some(schema) => schema,
+            Some(schema) => *schema,
             None => {
                 synthesised = synthesise(writing.name, is_root, self.messages)?;
                 &synthesised
             }
         };
         match writing.name {
-            QUANTITY => return Ok(format!("type {name} quantity\n")),
-            INT_OR_STRING => return Ok(format!("type {name} int-or-string\n")),
-            _ if schema["type"] != "object" => {
-                return Ok(format!("type {name} {}\n", self.expression(schema, "", Depth::Field, writing)?));
-            }
-            _ => {}
+            QUANTITY => Ok(format!("type {name} quantity\n")),
+            INT_OR_STRING => Ok(format!("type {name} int-or-string\n")),
+            _ if schema["type"] == "object" => self.object(name, schema, writing),
+            _ => Ok(format!("type {name} {}\n", form(schema, writing)?)),
         }
+    }
+
+    fn object(&self, name: &str, schema: &Value, writing: &mut Writing<'_>) -> Result<String> {
         let mut text = format!("object {name}");
         if schema["x-kubernetes-map-type"] == "atomic" || writing.name == RAW_EXTENSION {
             text += " atomic";
@@ -122,60 +117,55 @@ impl<'a> Writer<'a> {
             return Ok(text + if is_free { " free\n" } else { "\n" });
         };
         text += "\n";
-        let declared: BTreeSet<String> = properties.keys().map(|name| folded(name)).collect();
+        let declared: BTreeSet<String> = properties.keys().map(|field| folded(field)).collect();
         let sorted: BTreeMap<&String, &Value> = properties.iter().collect();
         for (field, property) in sorted {
             let place = self.messages.place(writing.name, field, &declared);
-            text += &format!(" {field} {}", place.as_deref().unwrap_or("-"));
-            if schema["required"]
+            let required = schema["required"]
                 .as_array()
-                .is_some_and(|required| required.iter().any(|it| it == field))
-            {
-                text += " !";
-            }
-            text += &patch(property);
-            text += &format!(" {}\n", self.expression(property, field, Depth::Field, writing)?);
+                .is_some_and(|required| required.iter().any(|it| it == field));
+            let mut words = vec![field.clone(), place.unwrap_or_else(|| "-".to_string())];
+            words.extend(required.then(|| "!".to_string()));
+            words.extend(patch(property));
+            words.extend(property.get("default").map(|default| format!("={}", json(default))));
+            words.push(expression(property, writing)?);
+            text += &format!(" {}\n", words.join(" "));
         }
         Ok(text)
     }
+}
 
-    /// What the table writes behind a field's name.
-    fn expression(&self, schema: &Value, field: &str, depth: Depth, writing: &mut Writing<'_>) -> Result<String> {
-        let mut words = Vec::new();
-        // The default of items says no more than their type does: Go's zero value in place of null.
-        if depth == Depth::Field {
-            words.extend(schema.get("default").map(|default| format!("={}", json(default))));
-        }
-        let allowed = self.enums.get(writing.name, field, depth);
-        words.extend(allowed.iter().map(|value| format!("|{}", json(value))));
-        words.extend((schema["nullable"] == true).then(|| "?".to_string()));
-        words.extend(schema["x-kubernetes-map-type"].as_str().map(str::to_string));
-        words.push(self.form(schema, field, writing)?);
-        Ok(words.join(" "))
+/// What the table writes for the type of a field, of items or of values. The default of items and values is left out:
+/// it is Go's zero value of their type, which null turns into.
+fn expression(schema: &Value, writing: &mut Writing<'_>) -> Result<String> {
+    let allowed = schema["enum"].as_array().into_iter().flatten();
+    let mut words: Vec<String> = allowed.map(|value| format!("|{}", json(value))).collect();
+    words.extend((schema["nullable"] == true).then(|| "?".to_string()));
+    words.extend(schema["x-kubernetes-map-type"].as_str().map(str::to_string));
+    words.push(form(schema, writing)?);
+    Ok(words.join(" "))
+}
+
+fn form(schema: &Value, writing: &mut Writing<'_>) -> Result<String> {
+    if let Some(target) = reference(schema) {
+        writing.refers_to.push(target.to_string());
+        let local = target.strip_prefix(writing.package).and_then(|rest| rest.strip_prefix('.'));
+        return Ok(local.filter(|name| !name.contains('.')).unwrap_or(target).to_string());
     }
-
-    fn form(&self, schema: &Value, field: &str, writing: &mut Writing<'_>) -> Result<String> {
-        if let Some(target) = reference(schema) {
-            writing.refers_to.push(target.to_string());
-            let local = target.strip_prefix(writing.package).and_then(|rest| rest.strip_prefix('.'));
-            return Ok(local.filter(|name| !name.contains('.')).unwrap_or(target).to_string());
+    let unexpected = || GenerateError::Unexpected(format!("a form within {}: {schema}", writing.name));
+    match schema.get("type").map_or(Some("any"), Value::as_str).ok_or_else(unexpected)? {
+        "array" => {
+            let kind = list_kind(schema).ok_or_else(unexpected)?;
+            Ok(format!("{kind} {}", expression(&schema["items"], writing)?))
         }
-        let unexpected = || GenerateError::Unexpected(format!("the form of {}.{field}", writing.name));
-        let form = schema.get("type").map_or(Some("any"), Value::as_str).ok_or_else(unexpected)?;
-        match form {
-            "array" => {
-                let kind = list_kind(schema).ok_or_else(unexpected)?;
-                Ok(format!("{kind} {}", self.expression(&schema["items"], field, Depth::Items, writing)?))
-            }
-            "object" => {
-                let values = schema.get("additionalProperties").ok_or_else(unexpected)?;
-                Ok(format!("map {}", self.expression(values, field, Depth::Items, writing)?))
-            }
-            scalar => Ok(match schema["format"].as_str() {
-                Some(format) => format!("{scalar}:{format}"),
-                None => scalar.to_string(),
-            }),
+        "object" => {
+            let values = schema.get("additionalProperties").ok_or_else(unexpected)?;
+            Ok(format!("map {}", expression(values, writing)?))
         }
+        scalar => Ok(match schema["format"].as_str() {
+            Some(format) => format!("{scalar}:{format}"),
+            None => scalar.to_string(),
+        }),
     }
 }
 
@@ -204,18 +194,60 @@ fn list_kind(schema: &Value) -> Option<String> {
     }
 }
 
-/// ` ~merge:name`, or nothing.
-fn patch(schema: &Value) -> String {
-    let Some(strategy) = schema["x-kubernetes-patch-strategy"].as_str() else {
-        return String::new();
-    };
-    match schema["x-kubernetes-patch-merge-key"].as_str() {
-        Some(key) => format!(" ~{strategy}:{key}"),
-        None => format!(" ~{strategy}"),
-    }
+/// `~merge:name`, or nothing.
+fn patch(schema: &Value) -> Option<String> {
+    let strategy = schema["x-kubernetes-patch-strategy"].as_str()?;
+    Some(match schema["x-kubernetes-patch-merge-key"].as_str() {
+        Some(key) => format!("~{strategy}:{key}"),
+        None => format!("~{strategy}"),
+    })
 }
 
 /// JSON without a space in it: the table separates words by spaces.
 fn json(value: &Value) -> String {
     value.to_string().replace(' ', "\\u0020")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn merged(list_type: Value, strategy: Value, key: Value) -> Option<String> {
+        list_kind(&json!({
+            "x-kubernetes-list-type": list_type,
+            "x-kubernetes-list-map-keys": ["port", "protocol"],
+            "x-kubernetes-patch-strategy": strategy,
+            "x-kubernetes-patch-merge-key": key,
+        }))
+    }
+
+    #[test]
+    fn a_list_type_goes_before_a_patch_strategy() {
+        assert_eq!(merged("map".into(), "merge".into(), "port".into()).as_deref(), Some("list:port,protocol"));
+        assert_eq!(merged("atomic".into(), "merge".into(), "port".into()).as_deref(), Some("list"));
+        assert_eq!(merged("set".into(), Value::Null, Value::Null).as_deref(), Some("set"));
+    }
+
+    #[test]
+    fn a_patch_strategy_stands_in_for_a_list_type() {
+        assert_eq!(
+            merged(Value::Null, "merge,retainKeys".into(), "name".into()).as_deref(),
+            Some("list:name")
+        );
+        assert_eq!(merged(Value::Null, "merge".into(), Value::Null).as_deref(), Some("set"));
+        assert_eq!(merged(Value::Null, "retainKeys".into(), "name".into()).as_deref(), Some("list"));
+        assert_eq!(merged(Value::Null, Value::Null, Value::Null).as_deref(), Some("list"));
+    }
+
+    #[test]
+    fn a_list_type_nobody_knows_is_not_taken_for_another() {
+        assert_eq!(merged("heap".into(), Value::Null, Value::Null), None);
+        assert_eq!(merged(Value::Null, "append".into(), Value::Null), None);
+    }
+
+    #[test]
+    fn values_are_written_without_spaces() {
+        assert_eq!(json(&json!({ "a b": ["c d"] })), r#"{"a\u0020b":["c\u0020d"]}"#);
+    }
 }

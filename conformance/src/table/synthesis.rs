@@ -46,3 +46,39 @@ fn property(member: &Member) -> Result<Value> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_becomes_the_type_that_openapi_leaves_out() {
+        let proto = "package k8s.io.api.v1;\nmessage PodExecOptions {\n  // +optional\n  optional bool tty = 4;\n\n  \
+                     // +listType=atomic\n  repeated string command = 6;\n}\n";
+        let messages = Messages::read(&[proto.to_string()]).unwrap();
+        assert_eq!(
+            synthesise("io.k8s.api.v1.PodExecOptions", true, &messages).unwrap(),
+            json!({
+                "type": "object",
+                "required": ["command"],
+                "properties": {
+                    "apiVersion": { "type": "string" },
+                    "kind": { "type": "string" },
+                    "tty": { "type": "boolean" },
+                    "command": {
+                        "type": "array",
+                        "items": { "type": "string" },
+                        "x-kubernetes-list-type": "atomic",
+                        "x-kubernetes-list-map-keys": [],
+                    },
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_nowhere_is_an_error() {
+        let messages = Messages::read(&[]).unwrap();
+        assert!(matches!(synthesise("io.k8s.Nothing", true, &messages), Err(GenerateError::Unexpected(_))));
+    }
+}
