@@ -14,7 +14,8 @@ use serde_json::Value;
 use sources::Sources;
 use std::path::{Path, PathBuf};
 
-/// Bodies and options that no resource refers to, but requests, responses and webhooks carry.
+/// Bodies and options that no resource refers to, but requests, responses and webhooks carry. Table is not among them:
+/// a server writes it and reads none, and no specification has its type.
 const BESIDES: [&str; 21] = [
     "io.k8s.api.admission.v1.AdmissionReview",
     "io.k8s.api.apidiscovery.v2.APIGroupDiscovery",
