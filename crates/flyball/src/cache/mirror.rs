@@ -1,0 +1,275 @@
+//! The objects of one kind, as last seen or last written by this process, and who is told when they change.
+//!
+//! A watch tells of changes in the order of their resource versions, so `seen`, the last version it told of, decides whether
+//! the answer to one of our own writes is news (it is put in at once, so that readers see it) or history (it is dropped).
+
+use super::ReadError;
+use crate::{
+    Key,
+    kind::{Form, Kind},
+    object::Object,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard},
+};
+use tokio::sync::watch;
+
+/// One kind's part of the cache.
+pub(crate) struct Mirror {
+    kind: Kind,
+    state: Mutex<State>,
+    health: watch::Sender<Health>,
+}
+
+/// Is told of every change, also of those that were missed while a watch was down.
+pub(crate) type Subscriber = Arc<dyn Fn(&Change) + Send + Sync>;
+
+/// An object before and after: created without `old`, deleted without `new`.
+pub(crate) struct Change {
+    pub(crate) old: Option<Arc<Object>>,
+    pub(crate) new: Option<Arc<Object>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Health {
+    listed: bool,
+    failure: Option<Arc<str>>,
+}
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<Key, Arc<Object>>,
+    /// Keys of objects by the uid of their controlling owner.
+    owned: HashMap<Box<str>, BTreeSet<Key>>,
+    /// The last version that the watch or the list told of.
+    seen: u64,
+    /// Objects, by uid, that this process deleted and the watch has not yet reported as deleted.
+    gone: HashMap<Box<str>, Key>,
+    notes: HashMap<Key, Notes>,
+    subscribers: Vec<Subscriber>,
+}
+
+/// What this process last wrote to an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Notes {
+    /// The hash of what was applied, and the object's fingerprint afterwards.
+    pub(crate) applied: Option<(u64, u64)>,
+    /// The hash of the status that was set.
+    pub(crate) status: Option<u64>,
+}
+
+impl Mirror {
+    pub(crate) fn new(kind: Kind) -> Mirror {
+        Mirror {
+            kind,
+            state: Mutex::default(),
+            health: watch::Sender::default(),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Tells `subscriber` of every object that is there, and of every change from now on.
+    pub(crate) fn subscribe(&self, subscriber: Subscriber) {
+        let objects = {
+            let mut state = self.lock();
+            state.subscribers.push(subscriber.clone());
+            state.objects.values().cloned().collect::<Vec<_>>()
+        };
+        for object in objects {
+            subscriber(&Change { old: None, new: Some(object) });
+        }
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object>> {
+        self.lock().objects.get(key).cloned()
+    }
+
+    /// The objects of one namespace, or all.
+    pub(crate) fn list(&self, namespace: Option<&str>) -> Vec<Arc<Object>> {
+        let state = self.lock();
+        let Some(namespace) = namespace else {
+            return state.objects.values().cloned().collect();
+        };
+        let first = Key::namespaced(namespace, "");
+        let from = state.objects.range(first..).map(|(_, object)| object);
+        from.take_while(|object| object.key.namespace() == Some(namespace)).cloned().collect()
+    }
+
+    /// The objects that the owner with this uid controls.
+    pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<Object>> {
+        let state = self.lock();
+        let keys = state.owned.get(uid).into_iter().flatten();
+        keys.filter_map(|key| state.objects.get(key).cloned()).collect()
+    }
+
+    pub(crate) fn notes(&self, key: &Key) -> Notes {
+        self.lock().notes.get(key).copied().unwrap_or_default()
+    }
+
+    /// Takes a note about an object, which is forgotten with the object.
+    pub(crate) fn note(&self, key: &Key, take: impl FnOnce(&mut Notes)) {
+        let mut state = self.lock();
+        if state.objects.contains_key(key) {
+            take(state.notes.entry(key.clone()).or_default());
+        }
+    }
+
+    /// The watch reports an object as added or modified.
+    pub(crate) fn changed(&self, object: Object) {
+        let mut state = self.lock();
+        state.seen = state.seen.max(object.version);
+        let change = state.put(object);
+        self.tell(state, change);
+    }
+
+    /// The watch reports an object as deleted.
+    pub(crate) fn deleted(&self, object: &Object) {
+        let mut state = self.lock();
+        state.seen = state.seen.max(object.version);
+        state.gone.remove(&object.uid);
+        let change = state.remove(&object.key, &object.uid);
+        self.tell(state, change);
+    }
+
+    /// A list, or one page of it, contains an object.
+    pub(crate) fn listed(&self, object: Object) {
+        let mut state = self.lock();
+        let change = state.put(object);
+        self.tell(state, change);
+    }
+
+    /// A list ended at `version` and contained these keys and no others: what it lacks was deleted, unless it is younger.
+    pub(crate) fn list_ended(&self, keys: &HashSet<Key>, version: u64) {
+        let mut state = self.lock();
+        state.seen = state.seen.max(version);
+        let missing = state
+            .objects
+            .values()
+            .filter(|object| !keys.contains(&object.key) && object.version <= version);
+        let missing: Vec<_> = missing.map(|object| (object.key.clone(), object.uid.clone())).collect();
+        let changes: Vec<_> = missing.iter().filter_map(|(key, uid)| state.remove(key, uid)).collect();
+        state.gone.retain(|_, key| keys.contains(key));
+        self.tell(state, changes);
+        self.health.send_modify(|health| *health = Health { listed: true, failure: None });
+    }
+
+    /// The watch moved on without news for us.
+    pub(crate) fn bookmarked(&self, version: u64) {
+        let mut state = self.lock();
+        state.seen = state.seen.max(version);
+    }
+
+    /// This process wrote an object and this is the API server's answer.
+    pub(crate) fn written(&self, object: Object) {
+        let object = if self.kind.form == Form::Metadata {
+            object.to_metadata()
+        } else {
+            object
+        };
+        let mut state = self.lock();
+        let change = if object.version > state.seen {
+            state.put(object)
+        } else {
+            None
+        };
+        self.tell(state, change);
+    }
+
+    /// This process deleted an object, and it is gone.
+    pub(crate) fn removed(&self, key: &Key, uid: &str) {
+        let mut state = self.lock();
+        let change = state.remove(key, uid);
+        if change.is_some() {
+            state.gone.insert(uid.into(), key.clone());
+        }
+        self.tell(state, change);
+    }
+
+    /// Listing or watching failed; it is tried again.
+    pub(crate) fn failed(&self, failure: &str) {
+        self.health.send_modify(|health| health.failure = Some(failure.into()));
+    }
+
+    /// Listing or watching works again.
+    pub(crate) fn recovered(&self) {
+        self.health.send_if_modified(|health| health.failure.take().is_some());
+    }
+
+    /// Waits until the kind has been listed once, unless that fails.
+    pub(crate) async fn ready(&self) -> Result<(), ReadError> {
+        let mut health = self.health.subscribe();
+        let health = health
+            .wait_for(|health| health.listed || health.failure.is_some())
+            .await
+            .expect("the sender is ours");
+        match &health.failure {
+            Some(failure) if !health.listed => {
+                Err(ReadError::NotListed { kind: self.kind.name().into(), failure: failure.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code of others runs under this lock")
+    }
+
+    fn tell(&self, state: MutexGuard<'_, State>, changes: impl IntoIterator<Item = Change>) {
+        let mut changes = changes.into_iter().peekable();
+        if changes.peek().is_none() {
+            return;
+        }
+        let subscribers = state.subscribers.clone();
+        drop(state);
+        for change in changes {
+            subscribers.iter().for_each(|subscriber| subscriber(&change));
+        }
+    }
+}
+
+impl State {
+    fn put(&mut self, object: Object) -> Option<Change> {
+        let current = self.objects.get(&object.key);
+        let known = current.is_some_and(|current| object.version != 0 && current.version >= object.version);
+        if known || self.gone.contains_key(&object.uid) {
+            return None;
+        }
+        let new = Arc::new(object);
+        let old = self.objects.insert(new.key.clone(), new.clone());
+        if let Some(old) = &old {
+            self.disown(old);
+        }
+        if let Some(owner) = &new.owner {
+            self.owned.entry(owner.clone()).or_default().insert(new.key.clone());
+        }
+        Some(Change { old, new: Some(new) })
+    }
+
+    fn remove(&mut self, key: &Key, uid: &str) -> Option<Change> {
+        self.objects.get(key).filter(|current| &*current.uid == uid)?;
+        let old = self.objects.remove(key)?;
+        self.disown(&old);
+        self.notes.remove(key);
+        Some(Change { old: Some(old), new: None })
+    }
+
+    fn disown(&mut self, object: &Object) {
+        let Some(owner) = &object.owner else { return };
+        let Some(keys) = self.owned.get_mut(owner) else { return };
+        keys.remove(&object.key);
+        if keys.is_empty() {
+            self.owned.remove(owner);
+        }
+    }
+}
+
+impl fmt::Debug for Mirror {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} objects of {}", self.lock().objects.len(), self.kind.name())
+    }
+}

@@ -1,0 +1,175 @@
+//! A controller as its author declares it: a reconcile, and what triggers it. It does nothing until its operator runs.
+
+use crate::{
+    Action, Backoff, Cache, Context, Key, Reconciler, Result,
+    kind::Kind,
+    object::Object,
+    reconciler::{Work, erase},
+};
+use kube::{Resource, api::ApiResource};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// Reconciles the objects of one kind.
+#[derive(Clone)]
+pub struct Controller {
+    pub(crate) kind: Kind,
+    pub(crate) reconcile: Work<Action>,
+    pub(crate) terminating: Option<Work<Action>>,
+    pub(crate) cleanup: Option<Work<()>>,
+    pub(crate) owned: Vec<Kind>,
+    pub(crate) watched: Vec<Watched>,
+    pub(crate) read: Vec<Kind>,
+    pub(crate) concurrency: usize,
+    pub(crate) backoff: Backoff,
+    /// What the author declared wrongly; said when the operator starts.
+    pub(crate) mistakes: Vec<String>,
+}
+
+/// A kind, and which objects of the controller's kind each of its objects concerns.
+#[derive(Clone)]
+pub(crate) struct Watched {
+    pub(crate) kind: Kind,
+    pub(crate) map: Map,
+}
+
+type Map = Arc<dyn Fn(&Object, Cache) -> Vec<Key> + Send + Sync>;
+
+/// Enough that one slow object delays no other, and few enough for any API server.
+const CONCURRENCY: usize = 64;
+
+impl Controller {
+    /// Reconciles every object of the kind that `reconcile` takes: when it changes, and when something does that the
+    /// controller owns or watches.
+    ///
+    /// Objects that are being deleted are not reconciled; see [`Controller::cleanup`] and [`Controller::terminating`].
+    pub fn new<K>(reconcile: impl Reconciler<K>) -> Controller
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
+    {
+        Controller::of(ApiResource::erase::<K>(&()), reconcile)
+    }
+
+    /// Reconciles every object of a kind that is known at run time only; `K` is `DynamicObject` or `PartialObjectMeta`.
+    pub fn of<K>(resource: ApiResource, reconcile: impl Reconciler<K>) -> Controller
+    where
+        K: Resource<Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
+    {
+        let kind = Kind::new::<K>(resource);
+        let reconcile = Arc::new(reconcile);
+        let work = move |object: Arc<K>, ctx: Context| {
+            let reconcile = reconcile.clone();
+            async move { reconcile.reconcile(object, ctx).await }
+        };
+        Controller {
+            reconcile: erase(kind.clone(), work),
+            kind,
+            terminating: None,
+            cleanup: None,
+            owned: Vec::new(),
+            watched: Vec::new(),
+            read: Vec::new(),
+            concurrency: CONCURRENCY,
+            backoff: Backoff::default(),
+            mistakes: Vec::new(),
+        }
+    }
+
+    /// Reconciles an object also when a child of kind `C` that it controls changes or is deleted.
+    ///
+    /// Only the children's metadata is cached, unless [`Controller::reads`] asks for more.
+    pub fn owns<C>(mut self) -> Controller
+    where
+        C: Resource<DynamicType = (), Scope: 'static>,
+    {
+        self.owned.push(Kind::of::<C>().metadata());
+        self
+    }
+
+    /// Reconciles the objects that `map` names whenever an object of kind `O` changes or is deleted.
+    ///
+    /// `map` is given the object as it was and as it is, so that both what it referred to and what it refers to now are
+    /// reconciled. For `O` use `PartialObjectMeta` where metadata suffices: less is cached.
+    pub fn watches<O, I>(mut self, map: impl Fn(Arc<O>, Cache) -> I + Send + Sync + 'static) -> Controller
+    where
+        O: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+        I: IntoIterator<Item = Key>,
+    {
+        let map = move |object: &Object, cache: Cache| match object.decode::<O>() {
+            Ok(object) => map(object, cache).into_iter().collect(),
+            Err(_) => Vec::new(),
+        };
+        self.watched.push(Watched { kind: Kind::of::<O>(), map: Arc::new(map) });
+        self
+    }
+
+    /// Caches whole objects of kind `C` for [`Context::get`], [`Context::list`] and [`Context::owned`], without being
+    /// triggered by them.
+    pub fn reads<C>(mut self) -> Controller
+    where
+        C: Resource<DynamicType = (), Scope: 'static>,
+    {
+        self.read.push(Kind::of::<C>());
+        self
+    }
+
+    /// Runs `cleanup` when an object is deleted, and lets it go once that succeeds.
+    ///
+    /// The object carries a finalizer, `flyball.dev/` and the operator's name, from before its first reconcile.
+    pub fn cleanup<K, Fut>(mut self, cleanup: impl Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static) -> Controller
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.expect::<K>("cleanup");
+        self.cleanup = Some(erase(self.kind.clone(), cleanup));
+        self
+    }
+
+    /// Runs `terminating` in place of the reconcile for objects that are being deleted, without holding them back.
+    pub fn terminating<K, Fut>(
+        mut self,
+        terminating: impl Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static,
+    ) -> Controller
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
+        Fut: Future<Output = Result> + Send + 'static,
+    {
+        self.expect::<K>("terminating");
+        self.terminating = Some(erase(self.kind.clone(), terminating));
+        self
+    }
+
+    /// Reconciles at most this many objects at the same time; 64 unless set.
+    pub fn concurrency(mut self, objects: usize) -> Controller {
+        self.concurrency = objects.max(1);
+        self
+    }
+
+    /// Sets the delays between retries of an object that fails.
+    pub fn backoff(mut self, backoff: Backoff) -> Controller {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Every kind that this controller needs a cache of.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        let watched = self.watched.iter().map(|watched| &watched.kind);
+        std::iter::once(&self.kind).chain(&self.owned).chain(&self.read).chain(watched)
+    }
+
+    fn expect<K: Resource<DynamicType = (), Scope: 'static>>(&mut self, what: &str) {
+        let given = Kind::of::<K>();
+        if given.id() != self.kind.id() {
+            let mistake =
+                format!("{what} takes a {}, but the controller reconciles {}", given.name(), self.kind.name());
+            self.mistakes.push(mistake);
+        }
+    }
+}
+
+impl std::fmt::Debug for Controller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Controller of {}", self.kind.name())
+    }
+}

@@ -1,0 +1,49 @@
+//! An event as an author publishes it.
+
+/// Something that happened to an object, for those who `kubectl describe` it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Event {
+    pub(crate) severity: Severity,
+    pub(crate) reason: String,
+    pub(crate) action: Option<String>,
+    pub(crate) note: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Severity {
+    Normal,
+    Warning,
+}
+
+impl Event {
+    /// Tells of something that went as it should: a reason in CamelCase, and a sentence.
+    pub fn normal(reason: impl Into<String>, note: impl Into<String>) -> Event {
+        Event {
+            severity: Severity::Normal,
+            reason: reason.into(),
+            action: None,
+            note: note.into(),
+        }
+    }
+
+    /// Tells of something that somebody should look at: a reason in CamelCase, and a sentence.
+    pub fn warning(reason: impl Into<String>, note: impl Into<String>) -> Event {
+        Event { severity: Severity::Warning, ..Event::normal(reason, note) }
+    }
+
+    /// Says what was being done, in CamelCase; `Reconcile` unless set.
+    pub fn action(mut self, action: impl Into<String>) -> Event {
+        self.action = Some(action.into());
+        self
+    }
+}
+
+impl Severity {
+    /// The `type` of a Kubernetes event.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Severity::Normal => "Normal",
+            Severity::Warning => "Warning",
+        }
+    }
+}

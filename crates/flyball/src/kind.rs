@@ -1,0 +1,82 @@
+//! A kind with its Rust type erased: where its objects are served, and whether they live in namespaces.
+
+use kube::{
+    Resource,
+    api::{ApiResource, DynamicObject},
+    core::{ClusterResourceScope, NamespaceResourceScope},
+};
+use std::any::TypeId;
+
+/// What an operator knows of a kind at run time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) resource: ApiResource,
+    pub(crate) scope: Scope,
+    pub(crate) form: Form,
+}
+
+/// Where the objects of a kind live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Namespaced,
+    Cluster,
+    /// A kind that is known at run time only.
+    Unknown,
+}
+
+/// How much of each object is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Form {
+    Metadata,
+    Whole,
+}
+
+/// What tells two kinds apart: `apps/v1` and `deployments`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct KindId {
+    pub(crate) api_version: String,
+    pub(crate) plural: String,
+}
+
+impl Kind {
+    pub(crate) fn of<K>() -> Kind
+    where
+        K: Resource<DynamicType = (), Scope: 'static>,
+    {
+        Kind::new::<K>(ApiResource::erase::<K>(&()))
+    }
+
+    pub(crate) fn new<K>(resource: ApiResource) -> Kind
+    where
+        K: Resource<Scope: 'static>,
+    {
+        let scope = match TypeId::of::<K::Scope>() {
+            id if id == TypeId::of::<NamespaceResourceScope>() => Scope::Namespaced,
+            id if id == TypeId::of::<ClusterResourceScope>() => Scope::Cluster,
+            _ => Scope::Unknown,
+        };
+        let form = if K::metadata_api() { Form::Metadata } else { Form::Whole };
+        Kind { resource, scope, form }
+    }
+
+    pub(crate) fn metadata(self) -> Kind {
+        Kind { form: Form::Metadata, ..self }
+    }
+
+    pub(crate) fn id(&self) -> KindId {
+        KindId {
+            api_version: self.resource.api_version.clone(),
+            plural: self.resource.plural.clone(),
+        }
+    }
+
+    /// The kind's name, as in manifests.
+    pub(crate) fn name(&self) -> &str {
+        &self.resource.kind
+    }
+
+    /// The collection's path, in one namespace or in all.
+    pub(crate) fn path(&self, namespace: Option<&str>) -> String {
+        DynamicObject::url_path(&self.resource, namespace)
+    }
+}

@@ -1,0 +1,43 @@
+//! The framework that an operator author imports.
+//!
+//! An [`Operator`] is a value made of [`Controller`]s. [`run`] makes a program of it; a test starts it on a cluster in its own
+//! process. A reconcile is given an object and a [`Context`], and answers with an [`Action`] or an [`Error`].
+//!
+//! Queue, cache and runner are Flyball's; the client, `Api` and `CustomResource` are kube's, and are not hidden.
+
+mod action;
+mod backoff;
+mod cache;
+mod client;
+mod clock;
+mod context;
+mod controller;
+mod crds;
+mod error;
+mod event;
+mod finalizer;
+mod key;
+mod kind;
+mod object;
+mod operator;
+mod queue;
+mod reconciler;
+mod recorder;
+mod run;
+mod runner;
+mod running;
+mod watch;
+mod work;
+
+pub use action::Action;
+pub use backoff::Backoff;
+pub use cache::Cache;
+pub use context::{Applied, Context};
+pub use controller::Controller;
+pub use error::{Error, Outcome, Result};
+pub use event::Event;
+pub use key::Key;
+pub use operator::Operator;
+pub use reconciler::Reconciler;
+pub use run::run;
+pub use running::Running;

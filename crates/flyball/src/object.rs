@@ -1,0 +1,177 @@
+//! An object as the API server sent it: its JSON, and the few words of its metadata that the framework works by.
+
+use crate::Key;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use std::{
+    borrow::Cow,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+/// One version of one object. It is decoded into its Rust type when somebody asks for it.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub(crate) key: Key,
+    pub(crate) uid: Box<str>,
+    /// `resourceVersion` as a number, by which two versions of an object compare; 0 if it is none.
+    pub(crate) version: u64,
+    /// The uid of the controlling owner.
+    pub(crate) owner: Option<Box<str>>,
+    json: Box<str>,
+}
+
+#[derive(Deserialize)]
+struct Header<'a> {
+    #[serde(borrow)]
+    metadata: Meta<'a>,
+}
+
+/// What the framework reads of an object's metadata.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Meta<'a> {
+    #[serde(borrow)]
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) namespace: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(crate) uid: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) resource_version: Cow<'a, str>,
+    #[serde(default)]
+    pub(crate) generation: i64,
+    pub(crate) deletion_timestamp: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub(crate) finalizers: Vec<String>,
+    #[serde(borrow, default)]
+    pub(crate) owner_references: Vec<Owner<'a>>,
+    #[serde(borrow)]
+    labels: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+}
+
+/// An entry of `metadata.ownerReferences`.
+#[derive(Deserialize, Hash)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Owner<'a> {
+    #[serde(borrow)]
+    pub(crate) api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) uid: Cow<'a, str>,
+    #[serde(default)]
+    pub(crate) controller: bool,
+}
+
+impl Object {
+    pub(crate) fn parse(json: impl Into<Box<str>>) -> serde_json::Result<Object> {
+        let json = json.into();
+        let Header { metadata } = serde_json::from_str(&json)?;
+        let key = match &metadata.namespace {
+            Some(namespace) => Key::namespaced(namespace.as_ref(), metadata.name.as_ref()),
+            None => Key::cluster(metadata.name.as_ref()),
+        };
+        let uid = Box::from(metadata.uid.as_ref());
+        let version = metadata.resource_version.parse().unwrap_or_default();
+        let owner = metadata.controller().map(|owner| Box::from(owner.uid.as_ref()));
+        Ok(Object { key, uid, version, owner, json })
+    }
+
+    pub(crate) fn decode<K: DeserializeOwned>(&self) -> serde_json::Result<Arc<K>> {
+        serde_json::from_str(&self.json).map(Arc::new)
+    }
+
+    pub(crate) fn meta(&self) -> Meta<'_> {
+        let header: Header<'_> = serde_json::from_str(&self.json).expect("parsed before");
+        header.metadata
+    }
+
+    /// The value of one of the object's top fields, if it has it.
+    pub(crate) fn field(&self, name: &str) -> Option<serde_json::Value> {
+        let fields: std::collections::HashMap<&str, &RawValue> = serde_json::from_str(&self.json).ok()?;
+        serde_json::from_str(fields.get(name)?.get()).ok()
+    }
+
+    /// This object with nothing but its metadata, as a metadata-only watch would send it.
+    pub(crate) fn to_metadata(&self) -> Object {
+        #[derive(Deserialize)]
+        struct Whole<'a> {
+            #[serde(borrow)]
+            metadata: &'a RawValue,
+        }
+        let whole: Whole<'_> = serde_json::from_str(&self.json).expect("parsed before");
+        let json = format!(
+            r#"{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{}}}"#,
+            whole.metadata
+        );
+        Object {
+            key: self.key.clone(),
+            uid: self.uid.clone(),
+            owner: self.owner.clone(),
+            version: self.version,
+            json: json.into(),
+        }
+    }
+}
+
+impl Meta<'_> {
+    /// The owner that controls this object.
+    pub(crate) fn controller(&self) -> Option<&Owner<'_>> {
+        self.owner_references.iter().find(|owner| owner.controller)
+    }
+
+    pub(crate) fn is_terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
+    /// Stays the same for as long as nobody changes anything that an author can apply.
+    ///
+    /// Where the kind counts generations, a change of status alone goes unnoticed; elsewhere any change counts.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.uid.hash(&mut hasher);
+        if self.generation == 0 {
+            self.resource_version.hash(&mut hasher);
+        } else {
+            let raw = |value: Option<&RawValue>| value.map(|value| value.get().to_owned());
+            (self.generation, self.is_terminating(), &self.finalizers).hash(&mut hasher);
+            (&self.owner_references, raw(self.labels), raw(self.annotations)).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(metadata: &str, rest: &str) -> Object {
+        Object::parse(format!(r#"{{"kind":"Thing","metadata":{metadata}{rest}}}"#)).unwrap()
+    }
+
+    #[test]
+    fn only_what_the_framework_needs_is_read() {
+        let object = object(
+            r#"{"name":"a\u0064a","namespace":"default","uid":"u1","resourceVersion":"7","managedFields":[{}],
+            "ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u0","controller":true}]}"#,
+            r#","spec":{"a":1}"#,
+        );
+        assert_eq!((object.key.to_string().as_str(), object.version), ("default/ada", 7));
+        assert_eq!(object.owner.as_deref(), Some("u0"));
+        assert_eq!(object.field("spec"), Some(serde_json::json!({"a": 1})));
+        assert_eq!(object.to_metadata().field("spec"), None);
+        assert_eq!(object.to_metadata().meta().name, "ada");
+    }
+
+    #[test]
+    fn a_change_of_status_leaves_no_fingerprint_where_generations_are_counted() {
+        let counted = |version| object(&format!(r#"{{"name":"a","generation":2,"resourceVersion":"{version}"}}"#), "");
+        assert_eq!(counted(1).meta().fingerprint(), counted(2).meta().fingerprint());
+        let uncounted = |version| object(&format!(r#"{{"name":"a","resourceVersion":"{version}"}}"#), "");
+        assert_ne!(uncounted(1).meta().fingerprint(), uncounted(2).meta().fingerprint());
+    }
+}
