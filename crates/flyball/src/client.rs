@@ -1,7 +1,5 @@
 //! The client that an operator works with. It watches its own writes: what the API server answers goes into the cache at once,
 //! so that a read which follows is never older, by whichever way the write was made.
-//!
-//! Not seen are writes whose answer is not the object: `scale`, `eviction`, `binding`; dry runs are no writes.
 
 use crate::{Key, cache::Cache, kind::KindId, object::Object};
 use bytes::Bytes;
@@ -12,6 +10,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// A client that puts what it writes into `cache`.
+///
+/// Not seen are writes whose answer is not the object: `scale`, `eviction`, `binding`. Dry runs are no writes.
 pub(crate) fn observed(client: Client, cache: Cache) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {

@@ -1,7 +1,4 @@
 //! The order in which objects are reconciled, with client-go's guarantees. Pure: the caller brings the time.
-//!
-//! An object is handed out to one worker at a time; any number of adds before that are one run; an add meanwhile is
-//! another run afterwards; of two times asked for, the earlier one holds; who is ready first is handed out first.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -10,6 +7,9 @@ use std::{
 use tokio::time::Instant;
 
 /// What waits to be reconciled, and what is being reconciled.
+///
+/// An object is handed out to one worker at a time; any number of adds before that are one run; an add meanwhile is
+/// another run afterwards; of two times asked for, the earlier one holds; who is ready first is handed out first.
 #[derive(Debug)]
 pub(crate) struct Queue<K> {
     states: HashMap<K, State>,

@@ -1,7 +1,4 @@
 //! Keeps one mirror up to date: list, then watch, for as long as the operator runs.
-//!
-//! Each watch has its own backoff, so that one which fails delays no other. It is reset by news, not by a list that worked: a
-//! server which expires every watch is not listed in a circle.
 
 use crate::{Backoff, Error, Key, cache::Mirror, kind::Form, object::Object};
 use futures::{AsyncBufReadExt, StreamExt};
@@ -45,6 +42,9 @@ enum WatchError {
 }
 
 /// Follows a kind until the future is dropped.
+///
+/// Each watch has its own backoff, so that one which fails delays no other. It is reset by news, not by a list that worked: a
+/// server which expires every watch is not listed in a circle.
 pub(crate) async fn follow(client: &Client, mirror: &Mirror) {
     let mut watch = Watch { client, mirror, from: None, failures: 0 };
     loop {

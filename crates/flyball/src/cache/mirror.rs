@@ -1,7 +1,4 @@
 //! The objects of one kind, as last seen or last written by this process, and who is told when they change.
-//!
-//! A watch tells of changes in the order of their resource versions, so `seen`, the last version it told of, decides whether
-//! the answer to one of our own writes is news (it is put in at once, so that readers see it) or history (it is dropped).
 
 use super::ReadError;
 use crate::{
@@ -17,6 +14,9 @@ use std::{
 use tokio::sync::watch;
 
 /// One kind's part of the cache.
+///
+/// A watch tells of changes in the order of their resource versions, so the last version it told of decides whether the
+/// answer to one of our own writes is news (it is put in at once, so that readers see it) or history (it is dropped).
 pub(crate) struct Mirror {
     kind: Kind,
     state: Mutex<State>,

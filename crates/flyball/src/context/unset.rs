@@ -1,11 +1,4 @@
 //! Keeps an apply from claiming what its author never said.
-//!
-//! Rust's types of the built-in kinds have no `Option` around required fields, so a Deployment that only sets `replicas` is
-//! written as `selector: {}` and `template: {}` too; applied by force, that would take them from whoever set them. Such
-//! fields are told from those that an author set to an empty value (`emptyDir: {}`, `replicas: 0`, `data: {"key": ""}`) by the
-//! type itself: a field is dropped if the type, read back without it, writes the same empty value again. To Kubernetes' own
-//! types, which are Go structs, a required field that is absent and one that is zero are the same. To the schema of a custom
-//! resource they are not, so its fields are always sent.
 
 use crate::kind::Kind;
 use serde::{Serialize, de::DeserializeOwned};
@@ -18,6 +11,13 @@ pub(super) fn may_be_dropped(kind: &Kind) -> bool {
 }
 
 /// `value`, which `C` wrote, without the empty fields that `C` cannot leave out.
+///
+/// Rust's types of the built-in kinds have no `Option` around required fields, so a Deployment that only sets `replicas` is
+/// written as `selector: {}` and `template: {}` too; applied by force, that would take them from whoever set them. Such
+/// fields are told from those that an author set to an empty value (`emptyDir: {}`, `replicas: 0`, `data: {"key": ""}`) by the
+/// type itself: a field is dropped if the type, read back without it, writes the same empty value again. To Kubernetes' own
+/// types, which are Go structs, a required field that is absent and one that is zero are the same. To the schema of a custom
+/// resource they are not, so its fields are always sent.
 pub(super) fn drop_from<C: Serialize + DeserializeOwned>(value: Value) -> Value {
     let mut value = value;
     let mut meant: Vec<String> = Vec::new();
