@@ -4,6 +4,7 @@
 pub mod decode;
 pub mod go_text;
 pub mod json_patch;
+pub mod jsonpath;
 pub mod kinds;
 pub mod managed_fields;
 pub mod merge_patch;
