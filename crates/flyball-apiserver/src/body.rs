@@ -31,6 +31,14 @@ impl Body {
     pub fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Body {
         Body(Form::Stream(chunks.boxed()))
     }
+
+    /// The bytes, if they are all there; the body itself if it is a stream.
+    pub fn into_whole(self) -> Result<Bytes, Body> {
+        match self.0 {
+            Form::Whole(bytes) => Ok(bytes),
+            Form::Stream(_) => Err(self),
+        }
+    }
 }
 
 impl http_body::Body for Body {

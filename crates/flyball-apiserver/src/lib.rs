@@ -3,10 +3,21 @@
 
 pub mod answer;
 pub mod body;
+pub mod clock;
+pub mod discovery;
+pub mod document;
+pub mod gzip;
+pub mod health;
 pub mod negotiate;
+pub mod nonresource;
+pub mod openapi;
+pub mod output;
 pub mod registry;
 pub mod request;
 pub mod status;
+pub mod table;
+pub mod version;
+pub mod yaml;
 
 pub use body::Body;
 pub use status::Status;

@@ -1,0 +1,198 @@
+//! Every path that names no resource: discovery, OpenAPI, health, the version, and what is not there.
+
+use crate::clock::Clock;
+use crate::discovery::Groups;
+use crate::document::Document;
+use crate::negotiate::{self, Encoding, Format, Shape};
+use crate::openapi::OpenApi;
+use crate::registry::Served;
+use crate::request::{Query, Route, Target};
+use crate::status::Status;
+use crate::{Body, health, output, version};
+use flyball_schema::kinds;
+use http::{HeaderMap, Method, Response, StatusCode};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// What is told of the kinds served: made when somebody asks, kept until a kind comes or goes.
+#[derive(Default)]
+pub struct Documents(Mutex<Option<Arc<Made>>>);
+
+struct Made {
+    number: u64,
+    groups: Groups,
+    core: OnceLock<Document>,
+    named: OnceLock<Document>,
+    open_api: OpenApi,
+}
+
+impl Documents {
+    fn of(&self, served: &Served) -> Arc<Made> {
+        let mut made = self.0.lock().expect("no panic while held");
+        match &*made {
+            Some(made) if made.number == served.number => made.clone(),
+            _ => {
+                let groups = Groups::of(served);
+                let open_api = OpenApi::default();
+                let new = Made {
+                    number: served.number,
+                    groups,
+                    core: OnceLock::new(),
+                    named: OnceLock::new(),
+                    open_api,
+                };
+                made.insert(Arc::new(new)).clone()
+            }
+        }
+    }
+}
+
+/// Answers a request to a path that names no resource.
+pub fn respond(
+    documents: &Documents,
+    served: &Served,
+    clock: &Clock,
+    headers: &HeaderMap,
+    route: &Route,
+) -> Response<Body> {
+    let path = route.path.trim_matches('/');
+    let parts: Vec<&str> = path.split('/').collect();
+    let request = Request { headers, query: &route.query, method: &route.method, clock };
+    match parts[..] {
+        [""] => output::value(PRETTY, &paths(&documents.of(served).groups)),
+        ["version"] => request.get(|request| request.version()),
+        ["healthz" | "livez" | "readyz", ..] => health::respond(&route.path, &route.query),
+        ["api"] => request.core(&documents.of(served)),
+        ["apis"] => request.named(&documents.of(served)),
+        ["api", version] => request.versioned(&documents.of(served).groups, "", version),
+        ["apis", group] => request.group(&documents.of(served).groups, group),
+        ["apis", group, version] => request.versioned(&documents.of(served).groups, group, version),
+        ["openapi", "v3", ref rest @ ..] => {
+            let made = documents.of(served);
+            request.get(|request| made.open_api.respond(&made.groups, rest, request))
+        }
+        _ => no_such_page(),
+    }
+}
+
+/// Answers a request to a resource that is not served: paths of built-in groups know how to say so.
+pub fn not_found(headers: &HeaderMap, query: &Query, target: &Target) -> Response<Body> {
+    missing(headers, query, &target.group)
+}
+
+fn missing(headers: &HeaderMap, query: &Query, group: &str) -> Response<Body> {
+    match kinds::builtin().resources.iter().any(|resource| &*resource.group == group) {
+        true => output::refuse(headers, query, &Status::no_such_path()),
+        false => no_such_page(),
+    }
+}
+
+fn no_such_page() -> Response<Body> {
+    output::text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+const PRETTY: Format = Format { pretty: true, ..Format::JSON };
+
+/// What a path needs to know of a request to it.
+pub struct Request<'a> {
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+    /// Its parameters.
+    pub query: &'a Query,
+    /// Its method.
+    pub method: &'a Method,
+    /// When it came.
+    pub clock: &'a Clock,
+}
+
+impl Request<'_> {
+    fn get(&self, answer: impl FnOnce(&Self) -> Response<Body>) -> Response<Body> {
+        match *self.method {
+            Method::GET => answer(self),
+            _ => self.refuse(&Status::method_not_allowed()),
+        }
+    }
+
+    fn refuse(&self, status: &Status) -> Response<Body> {
+        output::refuse(self.headers, self.query, status)
+    }
+
+    fn value(&self, value: &Value) -> Response<Body> {
+        match Format::plain(self.headers, self.query) {
+            Ok(format) => output::value(format, value),
+            Err(status) => self.refuse(&status),
+        }
+    }
+
+    fn version(&self) -> Response<Body> {
+        match Format::resource(self.headers, self.query, negotiate::Endpoint::BuiltIn) {
+            Ok(Format { encoding: Encoding::Json, shape: Shape::Object, .. }) => {
+                output::value(PRETTY, &version::version())
+            }
+            _ => self.refuse(&Status::no_representation(&["application/json"])),
+        }
+    }
+
+    fn core(&self, made: &Made) -> Response<Body> {
+        let host = self.headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+        let addresses = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]);
+        let legacy = || json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses});
+        self.either(legacy, &made.core, || made.groups.aggregated_core())
+    }
+
+    fn named(&self, made: &Made) -> Response<Body> {
+        self.either(|| made.groups.list(), &made.named, || made.groups.aggregated())
+    }
+
+    /// One of the two ways to tell what is served, whichever `Accept` names first.
+    fn either(
+        &self,
+        legacy: impl FnOnce() -> Value,
+        document: &OnceLock<Document>,
+        aggregated: impl FnOnce() -> Value,
+    ) -> Response<Body> {
+        let clause = negotiate::choose(self.headers, |_, clause| {
+            matches!(clause.conversion(), None | Some(("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")))
+        });
+        match clause {
+            Some((encoding, clause)) if clause.conversion().is_some() => {
+                let document = document.get_or_init(|| Document::new(&aggregated()));
+                document.aggregated(self.headers, encoding)
+            }
+            Some(_) => self.value(&legacy()),
+            None => self.refuse(&Status::not_acceptable(&["application/json", "application/yaml"])),
+        }
+    }
+
+    fn group(&self, groups: &Groups, group: &str) -> Response<Body> {
+        match groups.group(group) {
+            Some(group) => self.get(|request| request.value(&group.list())),
+            None => missing(self.headers, self.query, group),
+        }
+    }
+
+    fn versioned(&self, groups: &Groups, group: &str, version: &str) -> Response<Body> {
+        match groups.group(group).and_then(|group| group.version(version)) {
+            Some(version) => self.get(|request| request.value(&version.list(group))),
+            None => missing(self.headers, self.query, group),
+        }
+    }
+}
+
+/// `/`: where there is something to read.
+fn paths(groups: &Groups) -> Value {
+    let mut paths: Vec<String> = ["/api", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(health::paths())
+        .collect();
+    for (group, version) in groups.versions() {
+        match &*group.name {
+            "" => paths.push(format!("/api/{}", version.name)),
+            name => paths.extend([format!("/apis/{name}"), format!("/apis/{name}/{}", version.name)]),
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    json!({"paths": paths})
+}

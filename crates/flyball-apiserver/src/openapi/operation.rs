@@ -1,0 +1,236 @@
+//! One operation on a path: what it is called, takes and answers.
+
+use super::schema::{Components, reference};
+use crate::registry::Kind;
+use flyball_schema::resource::Subresource;
+use serde_json::{Map, Value, json};
+
+/// Where an operation looks for objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The kind has no namespaces.
+    Cluster,
+    /// In one namespace.
+    Namespaced,
+    /// In every namespace.
+    AllNamespaces,
+}
+
+/// One operation, named by its `x-kubernetes-action`.
+pub struct Operation<'a> {
+    kind: &'a Kind,
+    action: &'static str,
+    scope: Scope,
+    subresource: Option<&'a Subresource>,
+    body: Option<&'a str>,
+    answer: Option<&'a str>,
+}
+
+impl<'a> Operation<'a> {
+    /// An operation on a kind.
+    pub fn new(kind: &'a Kind, action: &'static str, scope: Scope) -> Operation<'a> {
+        Operation {
+            kind,
+            action,
+            scope,
+            subresource: None,
+            body: None,
+            answer: None,
+        }
+    }
+
+    /// The same on a subresource.
+    pub fn of_subresource(self, subresource: &'a Subresource) -> Operation<'a> {
+        Operation { subresource: Some(subresource), ..self }
+    }
+
+    /// It answers with a value of that type.
+    pub fn answers(self, name: &'a str) -> Operation<'a> {
+        Operation { answer: Some(name), ..self }
+    }
+
+    /// It takes and answers with values of that type.
+    pub fn carries(self, name: &'a str) -> Operation<'a> {
+        Operation { body: Some(name), answer: Some(name), ..self }
+    }
+
+    /// The operation in OpenAPI's words.
+    pub fn describe(&self, components: &mut Components) -> Value {
+        let (group, version, kind) = self.group_version_kind();
+        let mut operation = json!({
+            "tags": [self.tag()],
+            "operationId": self.id(),
+            "responses": self.responses(components),
+            "x-kubernetes-action": self.action,
+            "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind}
+        });
+        let parameters = self.parameters();
+        if !parameters.is_empty() {
+            operation["parameters"] = Value::Array(parameters);
+        }
+        if let Some(body) = self.request_body(components) {
+            operation["requestBody"] = body;
+        }
+        operation
+    }
+
+    fn group_version_kind(&self) -> (&str, &str, &str) {
+        let resource = &self.kind.resource;
+        match self.subresource {
+            Some(subresource) if self.kind.custom.is_none() => {
+                (&subresource.group, &subresource.version, &subresource.kind)
+            }
+            _ => (&resource.group, &resource.version, &resource.kind),
+        }
+    }
+
+    fn tag(&self) -> String {
+        let mut tag = camel(&self.kind.resource.group);
+        if let Some(first) = tag.get_mut(..1) {
+            first.make_ascii_lowercase();
+        }
+        format!("{}_{}", if tag.is_empty() { "core" } else { &tag }, self.kind.resource.version)
+    }
+
+    fn id(&self) -> String {
+        let resource = &self.kind.resource;
+        let (verb, collection) = match self.action {
+            "list" => ("list", ""),
+            "post" => ("create", ""),
+            "put" => ("replace", ""),
+            "get" => ("read", ""),
+            "deletecollection" => ("delete", "Collection"),
+            other => (other, ""),
+        };
+        let group = match &*resource.group {
+            "" => "Core".to_owned(),
+            group => camel(group),
+        };
+        let version = camel(&resource.version);
+        let (scope, all) = match self.scope {
+            Scope::Cluster => ("", ""),
+            Scope::Namespaced => ("Namespaced", ""),
+            Scope::AllNamespaces => ("", "ForAllNamespaces"),
+        };
+        let subresource = self.subresource.map(|subresource| camel(&subresource.name)).unwrap_or_default();
+        format!("{verb}{group}{version}{collection}{scope}{}{subresource}{all}", resource.kind)
+    }
+
+    fn parameters(&self) -> Vec<Value> {
+        let names: &[(&str, &str)] = match self.action {
+            "list" => LIST,
+            "post" | "put" => WRITE,
+            "patch" => PATCH,
+            "delete" => DELETE,
+            "deletecollection" => DELETE_COLLECTION,
+            _ => &[],
+        };
+        let parameter = |(name, kind): &(&str, &str)| json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}});
+        names.iter().map(parameter).collect()
+    }
+
+    fn request_body(&self, components: &mut Components) -> Option<Value> {
+        let name = match self.action {
+            "post" | "put" => return Some(json!({"content": contents(self.body?), "required": true})),
+            "patch" => {
+                let schema = json!({"schema": reference(PATCH_TYPE)});
+                components.refer(PATCH_TYPE);
+                let content: Map<String, Value> =
+                    PATCH_TYPES.iter().map(|media_type| ((*media_type).to_owned(), schema.clone())).collect();
+                return Some(json!({"content": content, "required": true}));
+            }
+            "delete" | "deletecollection" => "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+            _ => return None,
+        };
+        components.refer(name);
+        Some(json!({"content": contents(name)}))
+    }
+
+    fn responses(&self, components: &mut Components) -> Value {
+        let status = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+        let (name, codes): (&str, &[(&str, &str)]) = match self.action {
+            "delete" | "deletecollection" => (status, &[("200", "OK"), ("202", "Accepted")]),
+            "post" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created"), ("202", "Accepted")]),
+            "put" | "patch" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")]),
+            _ => (self.answer.unwrap_or(status), &[("200", "OK")]),
+        };
+        if name == status {
+            components.refer(status);
+        }
+        let mut responses = json!({"401": {"description": "Unauthorized"}});
+        for (code, description) in codes {
+            responses[code] = json!({"description": description, "content": contents(name)});
+        }
+        responses
+    }
+}
+
+const PATCH_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+
+/// The patches that the server takes.
+const PATCH_TYPES: [&str; 3] = [
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+];
+
+const LIST: &[(&str, &str)] = &[
+    ("allowWatchBookmarks", "boolean"),
+    ("continue", "string"),
+    ("fieldSelector", "string"),
+    ("labelSelector", "string"),
+    ("limit", "integer"),
+    ("resourceVersion", "string"),
+    ("resourceVersionMatch", "string"),
+    ("sendInitialEvents", "boolean"),
+    ("timeoutSeconds", "integer"),
+    ("watch", "boolean"),
+];
+
+const WRITE: &[(&str, &str)] = &[
+    ("dryRun", "string"),
+    ("fieldManager", "string"),
+    ("fieldValidation", "string"),
+];
+
+const PATCH: &[(&str, &str)] = &[
+    ("dryRun", "string"),
+    ("fieldManager", "string"),
+    ("fieldValidation", "string"),
+    ("force", "boolean"),
+];
+
+const DELETE: &[(&str, &str)] = &[
+    ("dryRun", "string"),
+    ("gracePeriodSeconds", "integer"),
+    ("orphanDependents", "boolean"),
+    ("propagationPolicy", "string"),
+];
+
+const DELETE_COLLECTION: &[(&str, &str)] = &[
+    ("continue", "string"),
+    ("dryRun", "string"),
+    ("fieldSelector", "string"),
+    ("gracePeriodSeconds", "integer"),
+    ("labelSelector", "string"),
+    ("limit", "integer"),
+    ("orphanDependents", "boolean"),
+    ("propagationPolicy", "string"),
+    ("resourceVersion", "string"),
+    ("resourceVersionMatch", "string"),
+];
+
+fn contents(name: &str) -> Value {
+    json!({"application/json": {"schema": reference(name)}, "application/yaml": {"schema": reference(name)}})
+}
+
+/// `rbac.authorization.k8s.io` becomes `RbacAuthorization`.
+fn camel(text: &str) -> String {
+    let words = text.strip_suffix(".k8s.io").unwrap_or(text).split(['.', '-']);
+    words
+        .filter_map(|word| {
+            let first = word.chars().next()?;
+            Some(first.to_ascii_uppercase().to_string() + &word[first.len_utf8()..])
+        })
+        .collect()
+}

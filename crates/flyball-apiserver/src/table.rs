@@ -1,0 +1,361 @@
+//! `Table`: what `kubectl get` shows. Which columns a kind has and what stands in them; the kinds that users look at
+//! most have columns of their own, custom resources have those of their definition, all others a name and a time.
+
+mod age;
+mod custom;
+mod event;
+mod plain;
+mod pod;
+mod service;
+mod workload;
+
+use crate::negotiate::{Include, Meta};
+use crate::registry::Kind;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// Prints objects of one kind.
+pub struct Printer {
+    columns: Vec<Value>,
+    cells: Cells,
+}
+
+enum Cells {
+    BuiltIn(fn(&Value, Timestamp) -> Vec<Value>),
+    Custom(Vec<custom::Column>),
+}
+
+/// A column of a built-in kind.
+struct Column {
+    name: &'static str,
+    kind: &'static str,
+    description: &'static str,
+    /// Shown by `-o wide` only.
+    wide: bool,
+}
+
+impl Printer {
+    /// The printer for a kind.
+    pub fn of(kind: &Kind) -> Printer {
+        if let Some(custom) = &kind.custom {
+            let columns = custom.columns.iter().map(custom::definition);
+            let columns = std::iter::once(definition(&NAME)).chain(columns).collect();
+            let cells = Cells::Custom(custom.columns.iter().map(custom::Column::new).collect());
+            return Printer { columns, cells };
+        }
+        let (columns, cells) = built_in(&kind.resource.group, &kind.resource.kind);
+        Printer {
+            columns: columns.iter().map(definition).collect(),
+            cells: Cells::BuiltIn(cells),
+        }
+    }
+
+    /// A table of these objects. `metadata` is that of the list, or of the one object.
+    pub fn table(&self, objects: Vec<Value>, metadata: Value, shape: (Meta, Include), now: Timestamp) -> Value {
+        let mut table = self.rows(objects, metadata, shape, now);
+        table["columnDefinitions"] = Value::Array(self.columns.clone());
+        table
+    }
+
+    /// The same without columns: a watch names them only once.
+    pub fn rows(&self, objects: Vec<Value>, metadata: Value, shape: (Meta, Include), now: Timestamp) -> Value {
+        let rows: Vec<Value> = objects.into_iter().map(|object| self.row(object, shape, now)).collect();
+        let api_version = shape.0.api_version();
+        json!({
+            "kind": "Table", "apiVersion": api_version, "metadata": metadata, "columnDefinitions": null, "rows": rows
+        })
+    }
+
+    fn row(&self, object: Value, (meta, include): (Meta, Include), now: Timestamp) -> Value {
+        let mut row = json!({"cells": self.cells(&object, now)});
+        if let Some(condition) = pod::completed(&object) {
+            row["conditions"] = json!([condition]);
+        }
+        row["object"] = match include {
+            Include::None => Value::Null,
+            Include::Metadata => partial(object, meta),
+            Include::Object => object,
+        };
+        row
+    }
+
+    fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        match &self.cells {
+            Cells::BuiltIn(cells) => cells(object, now),
+            Cells::Custom(columns) => {
+                let cells = columns.iter().map(|column| column.cell(object, now));
+                std::iter::once(json!(name(object))).chain(cells).collect()
+            }
+        }
+    }
+}
+
+/// An object reduced to its metadata.
+pub fn partial(mut object: Value, meta: Meta) -> Value {
+    let metadata = object.get_mut("metadata").map(Value::take).unwrap_or_else(|| json!({}));
+    json!({"kind": "PartialObjectMetadata", "apiVersion": meta.api_version(), "metadata": metadata})
+}
+
+/// The columns of a built-in kind and how its cells are filled.
+type BuiltIn = (&'static [Column], fn(&Value, Timestamp) -> Vec<Value>);
+
+fn built_in(group: &str, kind: &str) -> BuiltIn {
+    match (group, kind) {
+        ("", "Pod") => (pod::COLUMNS, pod::cells),
+        ("", "Service") => (service::COLUMNS, service::cells),
+        ("", "Namespace") => (plain::NAMESPACE, plain::namespace),
+        ("", "ConfigMap") => (plain::CONFIG_MAP, plain::config_map),
+        ("" | "events.k8s.io", "Event") => (event::COLUMNS, event::cells),
+        ("apps", "Deployment") => (workload::DEPLOYMENT, workload::deployment),
+        ("apps", "ReplicaSet") => (workload::REPLICA_SET, workload::replica_set),
+        _ => (plain::ANY, plain::any),
+    }
+}
+
+const NAME: Column = column("Name", "string", "The object's name, unique among its kind in a namespace.");
+const AGE: Column = column("Age", "string", "How long ago the object was created.");
+
+const fn column(name: &'static str, kind: &'static str, description: &'static str) -> Column {
+    Column { name, kind, description, wide: false }
+}
+
+const fn wide(name: &'static str, kind: &'static str, description: &'static str) -> Column {
+    Column { name, kind, description, wide: true }
+}
+
+fn definition(column: &Column) -> Value {
+    let Column { name, kind, description, wide } = column;
+    let format = if *name == "Name" { "name" } else { "" };
+    let priority = u8::from(*wide);
+    json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority})
+}
+
+fn name(object: &Value) -> &str {
+    text(object, "/metadata/name")
+}
+
+fn age(object: &Value, now: Timestamp) -> Value {
+    json!(age::since(object.pointer("/metadata/creationTimestamp"), now))
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(object: &Value, pointer: &str) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+}
+
+fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "<none>" } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::{self, Custom};
+    use flyball_schema::kinds;
+    use std::sync::Arc;
+
+    const NOW: &str = "2026-11-15T21:30:00Z";
+
+    fn kind(group: &str, version: &str, plural: &str, custom: Option<Custom>) -> Kind {
+        let resource = kinds::builtin().resource(group, version, plural).unwrap().clone();
+        let root = resource.schema.unwrap();
+        Kind { resource, schemas: Arc::default(), root, custom }
+    }
+
+    fn cells(kind: &Kind, mut object: Value) -> Value {
+        object["metadata"] = json!({"name": "x", "creationTimestamp": "2026-11-15T21:20:00Z"});
+        json!(Printer::of(kind).cells(&object, NOW.parse().unwrap()))
+    }
+
+    #[test]
+    fn a_pod_is_one_line() {
+        let pods = kind("", "v1", "pods", None);
+        let container = |state: Value, ready: bool| json!({"state": state, "ready": ready, "restartCount": 0});
+        let line = |status: Value| {
+            let spec =
+                json!({"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}, {"name": "j"}]});
+            cells(&pods, json!({"spec": spec, "status": status}))
+        };
+
+        let none = "<none>";
+        assert_eq!(
+            line(json!({"phase": "Pending"})),
+            json!(["x", "0/2", "Pending", "0", "10m", none, none, none, none])
+        );
+        let running = json!({
+            "phase": "Running", "podIPs": [{"ip": "10.0.0.7"}],
+            "containerStatuses": [container(json!({"running": {}}), true), container(json!({"running": {}}), false)]
+        });
+        assert_eq!(line(running), json!(["x", "1/2", "Running", "0", "10m", "10.0.0.7", none, none, none]));
+        let crashing = json!({"phase": "Running", "containerStatuses": [{
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 4,
+            "lastState": {"terminated": {"finishedAt": "2026-11-15T21:29:00Z"}}
+        }]});
+        assert_eq!(line(crashing)[2], "CrashLoopBackOff");
+        let crashed = json!({"containerStatuses": [{"restartCount": 4, "lastState": {"terminated": {"finishedAt": "2026-11-15T21:29:00Z"}}}]});
+        assert_eq!(line(crashed)[3], "4 (60s ago)");
+        let initializing = json!({"phase": "Pending", "initContainerStatuses": [
+            container(json!({"terminated": {"exitCode": 0}}), false), container(json!({"running": {}}), false)
+        ]});
+        assert_eq!(line(initializing)[2], "Init:1/2");
+        let failed = json!({"phase": "Pending", "initContainerStatuses": [container(json!({"terminated": {"exitCode": 3}}), false)]});
+        assert_eq!(line(failed)[2], "Init:ExitCode:3");
+    }
+
+    #[test]
+    fn a_service_shows_where_it_can_be_reached() {
+        let services = kind("", "v1", "services", None);
+        let line = |spec: Value| cells(&services, json!({"spec": spec}));
+
+        let ports = json!([{"port": 80, "protocol": "TCP"}, {"port": 443, "nodePort": 30443, "protocol": "TCP"}]);
+        let cluster =
+            json!({"type": "ClusterIP", "clusterIPs": ["10.0.0.1"], "ports": ports, "selector": {"b": "2", "a": "1"}});
+        let expected = json!([
+            "x",
+            "ClusterIP",
+            "10.0.0.1",
+            "<none>",
+            "80/TCP,443:30443/TCP",
+            "10m",
+            "a=1,b=2"
+        ]);
+        assert_eq!(line(cluster), expected);
+        let external = json!({"type": "ExternalName", "externalName": "db.example.com"});
+        assert_eq!(
+            line(external),
+            json!([
+                "x",
+                "ExternalName",
+                "<none>",
+                "db.example.com",
+                "<none>",
+                "10m",
+                "<none>"
+            ])
+        );
+        assert_eq!(line(json!({"type": "LoadBalancer", "externalIPs": ["1.2.3.4"]}))[3], "1.2.3.4");
+        assert_eq!(line(json!({"type": "LoadBalancer"}))[3], "<pending>");
+    }
+
+    #[test]
+    fn a_deployment_shows_its_replicas_and_selector() {
+        let deployments = kind("apps", "v1", "deployments", None);
+        let selector = json!({"matchLabels": {"app": "web"}, "matchExpressions": [
+            {"key": "tier", "operator": "In", "values": ["front", "back"]}, {"key": "old", "operator": "DoesNotExist"}
+        ]});
+        let containers = json!([{"name": "a", "image": "i"}, {"name": "b", "image": "j"}]);
+        let spec = json!({"replicas": 3, "selector": selector, "template": {"spec": {"containers": containers}}});
+
+        let line = cells(&deployments, json!({"spec": spec, "status": {"readyReplicas": 2, "updatedReplicas": 1}}));
+
+        assert_eq!(
+            line,
+            json!([
+                "x",
+                "2/3",
+                1,
+                0,
+                "10m",
+                "a,b",
+                "i,j",
+                "app=web,!old,tier in (back,front)"
+            ])
+        );
+    }
+
+    #[test]
+    fn an_event_shows_when_and_what() {
+        let old = json!({
+            "type": "Normal", "reason": "Why", "message": " because\n", "involvedObject": {"kind": "Pod", "name": "p"},
+            "firstTimestamp": "2026-11-15T21:00:00Z", "lastTimestamp": "2026-11-15T21:29:30Z", "count": 3,
+            "source": {"component": "kubelet", "host": "n1"}
+        });
+        let new = json!({
+            "type": "Normal", "reason": "Why", "note": "because", "regarding": {"kind": "Pod", "name": "p"},
+            "eventTime": "2026-11-15T21:00:00.000000Z", "series": {"count": 3, "lastObservedTime": "2026-11-15T21:29:30.000000Z"},
+            "reportingController": "kubelet", "reportingInstance": "n1"
+        });
+
+        let expected = json!([
+            "30s",
+            "Normal",
+            "Why",
+            "pod/p",
+            "",
+            "kubelet, n1",
+            "because",
+            "30m",
+            3,
+            "x"
+        ]);
+        assert_eq!(cells(&kind("", "v1", "events", None), old), expected);
+        assert_eq!(cells(&kind("events.k8s.io", "v1", "events", None), new), expected);
+    }
+
+    #[test]
+    fn a_custom_resource_has_its_own_columns() {
+        let column = |name: &str, kind: &str, json_path: &str| registry::Column {
+            name: name.into(),
+            kind: kind.into(),
+            format: String::new(),
+            description: String::new(),
+            priority: 0,
+            json_path: json_path.into(),
+        };
+        let columns = vec![
+            column("Size", "integer", ".spec.size"),
+            column("Load", "number", ".spec.load"),
+            column("Since", "date", ".spec.since"),
+            column("Tags", "string", ".spec.tags"),
+            column("Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status"),
+            column("Wrong", "boolean", ".spec.size"),
+            column("Missing", "string", ".spec.missing"),
+        ];
+        let widgets = kind("", "v1", "pods", Some(Custom { columns, ..Custom::default() }));
+        let spec = json!({"size": 3, "load": 1.5, "since": "2026-11-15T20:30:00Z", "tags": ["a", "b"]});
+
+        let line = cells(
+            &widgets,
+            json!({"spec": spec, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+        );
+
+        assert_eq!(line, json!(["x", 3, 1.5, "60m", "[\"a\",\"b\"]", "True", null, null]));
+        assert_eq!(
+            Printer::of(&widgets).columns[1]["description"],
+            "Custom resource definition column (in JSONPath format): .spec.size"
+        );
+    }
+
+    #[test]
+    fn other_kinds_show_name_and_time() {
+        let line = cells(&kind("coordination.k8s.io", "v1", "leases", None), json!({}));
+
+        assert_eq!(line, json!(["x", "2026-11-15T21:20:00Z"]));
+    }
+
+    #[test]
+    fn a_row_carries_as_much_of_its_object_as_was_asked() {
+        let pods = kind("", "v1", "pods", None);
+        let pod =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "status": {"phase": "Succeeded"}});
+        let row = |include| {
+            let table =
+                Printer::of(&pods).table(vec![pod.clone()], json!({}), (Meta::V1, include), NOW.parse().unwrap());
+            table["rows"][0].clone()
+        };
+
+        assert_eq!(row(Include::None)["object"], Value::Null);
+        assert_eq!(row(Include::Object)["object"], pod);
+        let metadata =
+            json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "p"}});
+        assert_eq!(row(Include::Metadata)["object"], metadata);
+        assert_eq!(row(Include::None)["conditions"][0]["type"], "Completed");
+    }
+}

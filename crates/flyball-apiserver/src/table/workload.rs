@@ -1,0 +1,92 @@
+//! Deployments and ReplicaSets.
+
+use super::{AGE, Column, NAME, age, column, list, name, number, or_none, text, wide};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+const CONTAINERS: Column = wide("Containers", "string", "The names of the containers.");
+const IMAGES: Column = wide("Images", "string", "The images of the containers.");
+const SELECTOR: Column = wide("Selector", "string", "The labels of the pods it looks after.");
+
+pub(super) const DEPLOYMENT: &[Column] = &[
+    NAME,
+    column("Ready", "string", "Pods that are ready, of those wanted."),
+    column("Up-to-date", "string", "Pods made from the latest template."),
+    column("Available", "string", "Pods that have been ready for long enough."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+pub(super) fn deployment(object: &Value, now: Timestamp) -> Vec<Value> {
+    let ready = format!("{}/{}", number(object, "/status/readyReplicas"), number(object, "/spec/replicas"));
+    vec![
+        json!(name(object)),
+        json!(ready),
+        json!(number(object, "/status/updatedReplicas")),
+        json!(number(object, "/status/availableReplicas")),
+        age(object, now),
+        json!(containers(object, "/name")),
+        json!(containers(object, "/image")),
+        json!(selector(object)),
+    ]
+}
+
+pub(super) const REPLICA_SET: &[Column] = &[
+    NAME,
+    column("Desired", "integer", "Pods wanted."),
+    column("Current", "integer", "Pods there are."),
+    column("Ready", "integer", "Pods that are ready."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+pub(super) fn replica_set(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![
+        json!(name(object)),
+        json!(number(object, "/spec/replicas")),
+        json!(number(object, "/status/replicas")),
+        json!(number(object, "/status/readyReplicas")),
+        age(object, now),
+        json!(containers(object, "/name")),
+        json!(containers(object, "/image")),
+        json!(or_none(&selector(object))),
+    ]
+}
+
+fn containers(object: &Value, field: &str) -> String {
+    let containers = list(object, "/spec/template/spec/containers").iter();
+    containers.map(|container| text(container, field)).collect::<Vec<_>>().join(",")
+}
+
+/// `app=web,tier in (back,front)`: requirements by key, as `labels.Selector` prints them.
+fn selector(object: &Value) -> String {
+    let labels = object
+        .pointer("/spec/selector/matchLabels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let mut requirements: Vec<(&str, String)> = labels
+        .map(|(key, value)| (key.as_str(), format!("{key}={}", value.as_str().unwrap_or_default())))
+        .collect();
+    let expressions = list(object, "/spec/selector/matchExpressions").iter();
+    requirements.extend(expressions.map(|expression| (text(expression, "/key"), requirement(expression))));
+    requirements.sort_by_key(|(key, _)| *key);
+    requirements.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
+}
+
+fn requirement(expression: &Value) -> String {
+    let key = text(expression, "/key");
+    let mut values: Vec<&str> = list(expression, "/values").iter().filter_map(Value::as_str).collect();
+    values.sort_unstable();
+    let values = values.join(",");
+    match text(expression, "/operator") {
+        "In" => format!("{key} in ({values})"),
+        "NotIn" => format!("{key} notin ({values})"),
+        "DoesNotExist" => format!("!{key}"),
+        _ => key.to_owned(),
+    }
+}

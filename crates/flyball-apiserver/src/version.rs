@@ -1,0 +1,45 @@
+//! `/version`: which Kubernetes this speaks, and that it is Flyball that speaks it.
+
+use flyball_schema::kinds;
+use serde_json::{Value, json};
+
+/// The version of Kubernetes that the table of kinds was made from, with our own behind the plus.
+pub fn git_version() -> String {
+    format!("{}+flyball.{}", kinds::builtin().version, env!("CARGO_PKG_VERSION"))
+}
+
+/// What `/version` answers.
+pub fn version() -> Value {
+    let version = kinds::builtin().version.trim_start_matches('v');
+    let mut numbers = version.split('.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    json!({
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": minor,
+        "gitVersion": git_version(),
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": platform()
+    })
+}
+
+/// The platform in Go's words.
+fn platform() -> String {
+    let system = match std::env::consts::OS {
+        "macos" => "darwin",
+        system => system,
+    };
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        architecture => architecture,
+    };
+    format!("{system}/{architecture}")
+}
