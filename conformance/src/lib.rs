@@ -3,4 +3,5 @@
 pub mod group;
 pub mod reference;
 pub mod report;
+pub mod requests;
 pub mod table;

@@ -1,5 +1,6 @@
 //! The conformance command: the same requests to Flyball's server and to a real kube-apiserver, compared.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -7,6 +8,7 @@ use clap::{Parser, Subcommand};
 use conformance::group;
 use conformance::reference::{Controllers, Error, Reference, Setup};
 use conformance::report::{Report, sentence};
+use conformance::requests::{self, record, script};
 
 /// Compares Flyball with a real Kubernetes control plane, which is built from the Go module registry once (about six
 /// minutes on two cores) and kept in the user's cache directory. KUBEBUILDER_ASSETS is used instead where it is set.
@@ -25,6 +27,14 @@ struct Arguments {
 enum Action {
     /// Start the real control plane, say how to reach it, and keep it until Ctrl-C
     Serve(Serve),
+    /// Send the scripts of `requests/` to the real server only, and write its answers into DIRECTORY for reading
+    Record {
+        /// Where `<script>.http` is written
+        directory: PathBuf,
+        /// Only the scripts whose names contain this
+        #[arg(default_value = "")]
+        text: String,
+    },
 }
 
 #[derive(clap::Args)]
@@ -61,6 +71,7 @@ async fn main() -> ExitCode {
     let done = match arguments.action {
         None => return compare(&arguments.filters).await,
         Some(Action::Serve(options)) => serve(&options).await.map_err(|error| sentence(&error)),
+        Some(Action::Record { directory, text }) => record(&directory, &text).await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -106,4 +117,19 @@ async fn serve(options: &Serve) -> Result<(), Error> {
     println!("Ctrl-C ends it");
     tokio::signal::ctrl_c().await.expect("a runtime with signals can wait for one");
     Ok(())
+}
+
+async fn record(directory: &Path, text: &str) -> Result<(), String> {
+    let mut scripts = script::read_all(&requests::directory()).map_err(|error| sentence(&error))?;
+    scripts.retain(|script| script.name.contains(text));
+    let reference = Reference::start().await.map_err(|error| sentence(&error))?;
+    let client = reference.admin.client().map_err(|error| sentence(&error))?;
+    let surprises = record::record(&client, &scripts, directory).await.map_err(|error| sentence(&error))?;
+    let count: usize = scripts.iter().map(|script| script.requests.len()).sum();
+    println!("{count} answers are in {}", directory.display());
+    if surprises.is_empty() {
+        Ok(())
+    } else {
+        Err(surprises.join("\n"))
+    }
 }

@@ -1,0 +1,292 @@
+//! Takes out of an answer what must differ between two servers, and keeps what must not: which uids, versions and
+//! generated names are equal to which, by their order of appearance in the script.
+
+use std::collections::HashMap;
+
+use http::HeaderMap;
+use regex::{Captures, Regex};
+use serde_json::{Map, Value, json};
+
+use super::send::{Answer, Content};
+
+/// Headers that say something of the transport or of flow control, and nothing of the API.
+const TRANSPORT: [&str; 7] = [
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "transfer-encoding",
+    "x-kubernetes-pf-flowschema-uid",
+    "x-kubernetes-pf-prioritylevel-uid",
+];
+
+/// What one server's answers in one script have shown so far.
+pub struct Names {
+    uids: HashMap<String, usize>,
+    versions: HashMap<String, usize>,
+    addresses: HashMap<String, usize>,
+    generated: HashMap<String, String>,
+    patterns: Patterns,
+}
+
+struct Patterns {
+    uid: Regex,
+    time: Regex,
+    revision: Regex,
+    port: Regex,
+    hash: Regex,
+}
+
+impl Patterns {
+    fn new() -> Self {
+        let pattern = |text| Regex::new(text).expect("a constant pattern");
+        Self {
+            uid: pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
+            time: pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z"),
+            revision: pattern(r"(?i)((?:resource ?version|current)[^:\d]*: ?|resource version: \d+ \()\d+"),
+            port: pattern(r"127\.0\.0\.1:\d+"),
+            hash: pattern(r"hash=[0-9A-F]+"),
+        }
+    }
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let uids = HashMap::new();
+        Self {
+            uids,
+            versions: HashMap::new(),
+            addresses: HashMap::new(),
+            generated: HashMap::new(),
+            patterns: Patterns::new(),
+        }
+    }
+}
+
+impl Names {
+    /// `answer` as a document `{status, header, body}` in which only what should be equal is left.
+    pub fn normal(&mut self, answer: &Answer) -> Value {
+        let body = match &answer.content {
+            Content::Json(document) => self.value(document, Place::Document),
+            Content::Events(events) => Value::Array(events.iter().map(|event| self.event(event)).collect()),
+            Content::Text(text) => Value::String(self.text(text)),
+        };
+        json!({"status": answer.status, "header": self.headers(&answer.headers), "body": body})
+    }
+
+    fn headers(&mut self, headers: &HeaderMap) -> Value {
+        let mut kept: Map<String, Value> = Map::new();
+        for name in headers.keys().filter(|name| !TRANSPORT.contains(&name.as_str())) {
+            let values = headers
+                .get_all(name)
+                .iter()
+                .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+            let text = match name.as_str() {
+                "audit-id" => "<uid>".to_owned(),
+                "etag" => "<hash>".to_owned(),
+                "expires" | "last-modified" => "<time>".to_owned(),
+                _ => self.text(&values.collect::<Vec<_>>().join("\n")),
+            };
+            kept.insert(name.to_string(), Value::String(text));
+        }
+        Value::Object(kept)
+    }
+
+    fn event(&mut self, event: &Value) -> Value {
+        let place = if event["type"] == "BOOKMARK" {
+            Place::Moment
+        } else {
+            Place::Document
+        };
+        let mut event = event.clone();
+        if let Some(object) = event.get_mut("object") {
+            *object = self.value(object, place);
+        }
+        event
+    }
+
+    fn value(&mut self, value: &Value, place: Place) -> Value {
+        match value {
+            Value::Object(members) => self.object(members, place),
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.value(item, place.item())).collect()),
+            Value::String(text) if place == Place::Cell && is_age(text) => Value::String("<age>".into()),
+            Value::String(text) => Value::String(self.text(text)),
+            other => other.clone(),
+        }
+    }
+
+    fn object(&mut self, members: &Map<String, Value>, place: Place) -> Value {
+        let moment = place == Place::Moment || is_collection(members);
+        if let Some(metadata) = members.get("metadata").and_then(Value::as_object) {
+            self.learn_generated_name(metadata);
+        }
+        let mut normal = Map::new();
+        for (key, value) in members {
+            let value = match (key.as_str(), value) {
+                ("metadata", Value::Object(metadata)) => self.metadata(metadata, moment),
+                ("clusterIP" | "clusterIPs", _) => self.address(value),
+                ("nodePort" | "healthCheckNodePort", Value::Number(_)) => json!("<port>"),
+                ("cells", Value::Array(cells)) => {
+                    Value::Array(cells.iter().map(|cell| self.value(cell, Place::Cell)).collect())
+                }
+                _ => self.value(value, Place::Document),
+            };
+            normal.insert(key.clone(), value);
+        }
+        Value::Object(normal)
+    }
+
+    fn metadata(&mut self, metadata: &Map<String, Value>, moment: bool) -> Value {
+        let mut normal = Map::new();
+        for (key, value) in metadata {
+            let value = match (key.as_str(), value.as_str()) {
+                ("resourceVersion", Some(version)) if version.parse::<u64>().is_ok_and(|version| version > 0) => {
+                    Value::String(if moment {
+                        "<revision>".into()
+                    } else {
+                        number("version", &mut self.versions, version)
+                    })
+                }
+                ("continue", Some(token)) if !token.is_empty() => json!("<continue>"),
+                _ => self.value(value, Place::Document),
+            };
+            normal.insert(key.clone(), value);
+        }
+        Value::Object(normal)
+    }
+
+    fn learn_generated_name(&mut self, metadata: &Map<String, Value>) {
+        let (Some(base), Some(name)) = (text_of(metadata, "generateName"), text_of(metadata, "name")) else {
+            return;
+        };
+        if name.len() == base.len() + 5 && name.starts_with(base) && !self.generated.contains_key(name) {
+            let placeholder = format!("{base}<generated-{}>", self.generated.len() + 1);
+            self.generated.insert(name.to_owned(), placeholder);
+        }
+    }
+
+    fn address(&mut self, value: &Value) -> Value {
+        match value {
+            Value::String(text) if text.starts_with("10.") => {
+                Value::String(number("address", &mut self.addresses, text))
+            }
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.address(item)).collect()),
+            other => other.clone(),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        let Self { uids, generated, patterns, .. } = self;
+        let mut text = patterns
+            .uid
+            .replace_all(text, |found: &Captures<'_>| number("uid", uids, &found[0]))
+            .into_owned();
+        for (name, placeholder) in generated {
+            text = text.replace(name.as_str(), placeholder);
+        }
+        let time = |found: &Captures<'_>| {
+            if found.get(1).is_some() {
+                "<microtime>"
+            } else {
+                "<time>"
+            }
+        };
+        let text = patterns.time.replace_all(&text, time);
+        let text = patterns.revision.replace_all(&text, "$1<revision>");
+        let text = patterns.port.replace_all(&text, "127.0.0.1:<port>");
+        patterns.hash.replace_all(&text, "hash=<hash>").into_owned()
+    }
+}
+
+/// Where in an answer a value stands.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// Anywhere.
+    Document,
+    /// In an object that tells a moment of the whole store, as a bookmark does.
+    Moment,
+    /// In a cell of a Table.
+    Cell,
+}
+
+impl Place {
+    fn item(self) -> Self {
+        if self == Self::Cell { Self::Cell } else { Self::Document }
+    }
+}
+
+/// A list's version is the whole store's, which others write to as well.
+fn is_collection(members: &Map<String, Value>) -> bool {
+    let kind = text_of(members, "kind").unwrap_or_default();
+    kind.ends_with("List") || kind == "Table" || kind == "Status"
+}
+
+fn is_age(text: &str) -> bool {
+    text.strip_suffix('s')
+        .is_some_and(|seconds| seconds.len() < 3 && seconds.parse::<u8>().is_ok())
+}
+
+fn text_of<'a>(members: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    members.get(key).and_then(Value::as_str)
+}
+
+/// `<what-N>`, where N is the place of `value` among those seen.
+fn number(what: &str, seen: &mut HashMap<String, usize>, value: &str) -> String {
+    let next = seen.len() + 1;
+    format!("<{what}-{}>", seen.entry(value.to_owned()).or_insert(next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(names: &mut Names, document: Value) -> Value {
+        let answer = Answer {
+            status: 200,
+            headers: HeaderMap::new(),
+            content: Content::Json(document),
+        };
+        names.normal(&answer)["body"].clone()
+    }
+
+    #[test]
+    fn equal_versions_stay_equal_and_unequal_ones_unequal() {
+        let mut names = Names::default();
+        let object = |version: &str| json!({"kind": "Pod", "metadata": {"resourceVersion": version}});
+        assert_eq!(normal(&mut names, object("231"))["metadata"]["resourceVersion"], "<version-1>");
+        assert_eq!(normal(&mut names, object("240"))["metadata"]["resourceVersion"], "<version-2>");
+        assert_eq!(normal(&mut names, object("231"))["metadata"]["resourceVersion"], "<version-1>");
+    }
+
+    #[test]
+    fn a_lists_version_is_any_revision_and_its_items_are_not() {
+        let item = json!({"metadata": {"resourceVersion": "7"}});
+        let list = json!({"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": [item]});
+        let list = normal(&mut Names::default(), list);
+        assert_eq!(list["metadata"]["resourceVersion"], "<revision>");
+        assert_eq!(list["items"][0]["metadata"]["resourceVersion"], "<version-1>");
+    }
+
+    #[test]
+    fn generated_names_are_replaced_wherever_they_appear() {
+        let object =
+            json!({"metadata": {"generateName": "a-", "name": "a-x7k2p"}, "message": "pods \"a-x7k2p\" not found"});
+        let object = normal(&mut Names::default(), object);
+        assert_eq!(object["metadata"]["name"], "a-<generated-1>");
+        assert_eq!(object["message"], "pods \"a-<generated-1>\" not found");
+    }
+
+    #[test]
+    fn times_uids_and_revisions_in_messages_are_replaced() {
+        let message = "at 2026-11-15T10:00:00Z uid 0a1b2c3d-0000-4000-8000-0123456789ab: Too large resource version: 99, current: 12";
+        let object = normal(&mut Names::default(), json!({"message": message}));
+        let expected = "at <time> uid <uid-1>: Too large resource version: <revision>, current: <revision>";
+        assert_eq!(object["message"], expected);
+    }
+
+    #[test]
+    fn ages_are_replaced_only_in_cells() {
+        let table = normal(&mut Names::default(), json!({"rows": [{"cells": ["a", "3s"]}], "data": "3s"}));
+        assert_eq!(table, json!({"rows": [{"cells": ["a", "<age>"]}], "data": "3s"}));
+    }
+}

@@ -1,0 +1,152 @@
+//! Sends a script's requests to one server and reads the answers whole, watches to their end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::{HeaderMap, Uri};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+use super::script::{Request, Until};
+
+/// How long one answer, and how long waiting for the right one, may take.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// What a server said.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// Every header.
+    pub headers: HeaderMap,
+    /// The body.
+    pub content: Content,
+}
+
+/// A body, read as what it is.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// One document.
+    Json(Value),
+    /// A watch's events.
+    Events(Vec<Value>),
+    /// Anything else.
+    Text(String),
+}
+
+impl Content {
+    fn read(bytes: &[u8], watch: bool) -> Self {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let documents: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
+        match documents {
+            Ok(mut documents) if documents.len() == 1 && !(watch && documents[0].get("type").is_some()) => {
+                Self::Json(documents.swap_remove(0))
+            }
+            Ok(documents) if watch => Self::Events(documents),
+            _ => Self::Text(text),
+        }
+    }
+}
+
+/// A server and what earlier answers left behind.
+pub struct Session {
+    client: kube::Client,
+    kept: BTreeMap<String, String>,
+}
+
+impl Session {
+    /// A session with nothing kept.
+    pub fn new(client: kube::Client) -> Self {
+        Self { client, kept: BTreeMap::new() }
+    }
+
+    /// Sends `request`, again and again if it says `until`, and keeps what it says to keep.
+    pub async fn send(&mut self, request: &Request) -> Result<Answer, String> {
+        let answer = match tokio::time::timeout(WITHIN, self.ask_until(request)).await {
+            Ok(answer) => answer?,
+            Err(_) => return Err(format!("no such answer within {} s", WITHIN.as_secs())),
+        };
+        if let Content::Json(document) = &answer.content {
+            for (name, pointer) in &request.keep {
+                let kept = document.pointer(pointer).map(|value| match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                });
+                self.kept.insert(name.clone(), kept.unwrap_or_else(|| format!("no {pointer}")));
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn ask_until(&self, request: &Request) -> Result<Answer, String> {
+        loop {
+            let answer = self.ask(request).await?;
+            if request.until.as_ref().is_none_or(|until| satisfied(until, &answer)) {
+                return Ok(answer);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn ask(&self, request: &Request) -> Result<Answer, String> {
+        let sent = self.http_request(request)?;
+        let watch = is_watch(sent.uri());
+        let response = self.client.send(sent).await.map_err(|error| crate::report::sentence(&error))?;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.map_err(|error| crate::report::sentence(&error))?.to_bytes();
+        let content = Content::read(&bytes, watch);
+        Ok(Answer {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            content,
+        })
+    }
+
+    fn http_request(&self, request: &Request) -> Result<http::Request<Body>, String> {
+        let line = self.filled(&request.request);
+        let (method, path) = line.split_once(' ').ok_or("no method and path")?;
+        let mut sent = http::Request::builder().method(method).uri(path).header("User-Agent", "conformance/1");
+        let body = match (&request.body, &request.text) {
+            (Some(body), _) => Some(self.filled(&body.to_string())),
+            (None, Some(text)) => Some(self.filled(text)),
+            (None, None) => None,
+        };
+        let typed = request.headers.keys().any(|name| name.eq_ignore_ascii_case("content-type"));
+        if body.is_some() && !typed {
+            sent = sent.header("Content-Type", "application/json");
+        }
+        for (name, value) in &request.headers {
+            sent = sent.header(name, self.filled(value));
+        }
+        sent.body(Body::from(body.unwrap_or_default().into_bytes()))
+            .map_err(|error| error.to_string())
+    }
+
+    fn filled(&self, text: &str) -> String {
+        let variable = Regex::new(r"\$\{([a-z]+)(?::(\d+))?\}").expect("a constant pattern");
+        let fill = |captures: &Captures<'_>| match (&captures[1], captures.get(2)) {
+            ("pad", Some(count)) => "x".repeat(count.as_str().parse().unwrap_or(0)),
+            (name, _) => self.kept.get(name).cloned().unwrap_or_else(|| captures[0].to_owned()),
+        };
+        variable.replace_all(text, fill).into_owned()
+    }
+}
+
+fn is_watch(uri: &Uri) -> bool {
+    let query = uri.query().unwrap_or_default();
+    query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1" || pair == "watch")
+        || uri.path().contains("/watch/")
+}
+
+fn satisfied(until: &Until, answer: &Answer) -> bool {
+    let text = match &answer.content {
+        Content::Json(document) => document.to_string(),
+        Content::Events(events) => events.iter().map(Value::to_string).collect(),
+        Content::Text(text) => text.clone(),
+    };
+    until.status.is_none_or(|status| status == answer.status)
+        && until.contains.as_ref().is_none_or(|part| text.contains(part))
+        && until.lacks.as_ref().is_none_or(|part| !text.contains(part))
+}
