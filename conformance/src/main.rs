@@ -9,6 +9,7 @@ use conformance::group;
 use conformance::reference::{Controllers, Error, Reference, Setup};
 use conformance::report::{Report, sentence};
 use conformance::requests::{self, record, script};
+use conformance::table;
 
 /// Compares Flyball with a real Kubernetes control plane, which is built from the Go module registry once (about six
 /// minutes on two cores) and kept in the user's cache directory. KUBEBUILDER_ASSETS is used instead where it is set.
@@ -35,6 +36,8 @@ enum Action {
         #[arg(default_value = "")]
         text: String,
     },
+    /// Write the table of built-in kinds anew from Kubernetes' specification
+    Table,
 }
 
 #[derive(clap::Args)]
@@ -71,6 +74,9 @@ async fn main() -> ExitCode {
     let done = match arguments.action {
         None => return compare(&arguments.filters).await,
         Some(Action::Serve(options)) => serve(&options).await.map_err(|error| sentence(&error)),
+        Some(Action::Table) => table::write()
+            .map(|path| println!("wrote {}", path.display()))
+            .map_err(|error| sentence(&error)),
         Some(Action::Record { directory, text }) => record(&directory, &text).await,
     };
     match done {

@@ -11,6 +11,7 @@ use kube::api::ListParams;
 
 use crate::reference::{Error, Reference, exists};
 use crate::report::{Finding, sentence};
+use crate::table;
 
 /// How long something that must happen may take.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -30,6 +31,7 @@ pub async fn run(text: &str) -> Vec<Finding> {
         Err(error) => findings.push(Finding::check("second start", Err(sentence(&error)))),
         Ok(reference) => answers(reference, "second start", &mut findings).await,
     }
+    findings.push(Finding::check("the table of kinds is what the specification says", specified()));
     findings.push(Finding::check("a panic leaves no process behind", ends_with_a_panic().await));
     findings.push(Finding::check("a killed parent leaves no process behind", ends_with_its_parent().await));
     findings.push(Finding::check("controllers run", controllers_run().await));
@@ -42,6 +44,7 @@ async fn answers(reference: Reference, start: &str, findings: &mut Vec<Finding>)
     add("version is the pinned one", version(&reference).await);
     add("admin lists namespaces", admin_lists(&reference).await);
     add("the restricted user is refused", restricted_is_refused(&reference).await);
+    add("the table of kinds is what is served", served(&reference).await);
     let (pids, directory) = (reference.pids(), reference.directory().to_owned());
     drop(reference);
     add("leaves no process behind", gone(&pids, &directory));
@@ -86,6 +89,29 @@ async fn restricted_is_refused(reference: &Reference) -> Outcome {
         Err(error) => Err(format!("expected 403: {}", sentence(&error))),
         Ok(_) => Err("expected 403, was served".into()),
     }
+}
+
+fn specified() -> Outcome {
+    same_table(&table::generate().map_err(|error| sentence(&error))?)
+}
+
+async fn served(reference: &Reference) -> Outcome {
+    let client = reference.admin.client().map_err(|error| sentence(&error))?;
+    same_table(&table::of_server(&client).await.map_err(|error| sentence(&error))?)
+}
+
+/// Compares with the committed table, line by line.
+fn same_table(expected: &str) -> Outcome {
+    let committed = flyball_schema::kinds::TABLE;
+    if expected == committed {
+        return Ok(());
+    }
+    let mut lines = expected.lines().zip(committed.lines()).enumerate();
+    let first = lines.find(|(_, (expected, committed))| expected != committed);
+    let place = first.map_or("its end".to_owned(), |(index, _)| format!("line {}", index + 1));
+    Err(format!(
+        "the committed table differs from {place} on: run `cargo run -p conformance -- table`"
+    ))
 }
 
 /// `resume_unwind` unwinds as a panic does, without a panic's message in the middle of the report.

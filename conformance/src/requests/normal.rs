@@ -7,6 +7,7 @@ use http::HeaderMap;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
+use super::script::Request;
 use super::send::{Answer, Content};
 
 /// Headers that say something of the transport or of flow control, and nothing of the API.
@@ -25,7 +26,8 @@ pub struct Names {
     uids: HashMap<String, usize>,
     versions: HashMap<String, usize>,
     addresses: HashMap<String, usize>,
-    generated: HashMap<String, String>,
+    generated: HashMap<String, usize>,
+    prefixes: Vec<Regex>,
     patterns: Patterns,
 }
 
@@ -43,7 +45,9 @@ impl Patterns {
         Self {
             uid: pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
             time: pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z"),
-            revision: pattern(r"(?i)((?:resource ?version|current)[^:\d]*: ?|resource version: \d+ \()\d+"),
+            revision: pattern(
+                r#"(?i)((?:resource ?version|current)[^:\d]*:[ \\"]*|resource ?version[^:\d]* \(|resource version: \d+ \()\d+"#,
+            ),
             port: pattern(r"127\.0\.0\.1:\d+"),
             hash: pattern(r"hash=[0-9A-F]+"),
         }
@@ -52,18 +56,27 @@ impl Patterns {
 
 impl Default for Names {
     fn default() -> Self {
-        let uids = HashMap::new();
         Self {
-            uids,
+            uids: HashMap::new(),
             versions: HashMap::new(),
             addresses: HashMap::new(),
             generated: HashMap::new(),
+            prefixes: Vec::new(),
             patterns: Patterns::new(),
         }
     }
 }
 
 impl Names {
+    /// Notes that names may be generated from what `request` says.
+    pub fn expect(&mut self, request: &Request) {
+        let base = request.body.as_ref().and_then(|body| body["metadata"]["generateName"].as_str());
+        if let Some(base) = base {
+            let pattern = format!("({})[a-z0-9]{{5}}", regex::escape(base));
+            self.prefixes.push(Regex::new(&pattern).expect("an escaped pattern"));
+        }
+    }
+
     /// `answer` as a document `{status, header, body}` in which only what should be equal is left.
     pub fn normal(&mut self, answer: &Answer) -> Value {
         let body = match &answer.content {
@@ -117,9 +130,7 @@ impl Names {
 
     fn object(&mut self, members: &Map<String, Value>, place: Place) -> Value {
         let moment = place == Place::Moment || is_collection(members);
-        if let Some(metadata) = members.get("metadata").and_then(Value::as_object) {
-            self.learn_generated_name(metadata);
-        }
+        let members = &in_order(members);
         let mut normal = Map::new();
         for (key, value) in members {
             let value = match (key.as_str(), value) {
@@ -131,7 +142,7 @@ impl Names {
                 }
                 _ => self.value(value, Place::Document),
             };
-            normal.insert(key.clone(), value);
+            normal.insert(self.text(key), value);
         }
         Value::Object(normal)
     }
@@ -148,21 +159,12 @@ impl Names {
                     })
                 }
                 ("continue", Some(token)) if !token.is_empty() => json!("<continue>"),
+                ("managedFields", _) => sorted(self.value(value, Place::Document)),
                 _ => self.value(value, Place::Document),
             };
             normal.insert(key.clone(), value);
         }
         Value::Object(normal)
-    }
-
-    fn learn_generated_name(&mut self, metadata: &Map<String, Value>) {
-        let (Some(base), Some(name)) = (text_of(metadata, "generateName"), text_of(metadata, "name")) else {
-            return;
-        };
-        if name.len() == base.len() + 5 && name.starts_with(base) && !self.generated.contains_key(name) {
-            let placeholder = format!("{base}<generated-{}>", self.generated.len() + 1);
-            self.generated.insert(name.to_owned(), placeholder);
-        }
     }
 
     fn address(&mut self, value: &Value) -> Value {
@@ -176,13 +178,14 @@ impl Names {
     }
 
     fn text(&mut self, text: &str) -> String {
-        let Self { uids, generated, patterns, .. } = self;
+        let Self { uids, generated, prefixes, patterns, .. } = self;
         let mut text = patterns
             .uid
             .replace_all(text, |found: &Captures<'_>| number("uid", uids, &found[0]))
             .into_owned();
-        for (name, placeholder) in generated {
-            text = text.replace(name.as_str(), placeholder);
+        for prefix in prefixes {
+            let name = |found: &Captures<'_>| format!("{}{}", &found[1], number("generated", generated, &found[0]));
+            text = prefix.replace_all(&text, name).into_owned();
         }
         let time = |found: &Captures<'_>| {
             if found.get(1).is_some() {
@@ -213,6 +216,45 @@ impl Place {
     fn item(self) -> Self {
         if self == Self::Cell { Self::Cell } else { Self::Document }
     }
+}
+
+/// The real server sorts entries by the second they were made in, which is chance where requests follow each other.
+fn sorted(mut entries: Value) -> Value {
+    if let Value::Array(entries) = &mut entries {
+        entries.sort_by_key(Value::to_string);
+    }
+    entries
+}
+
+/// A custom resource's violations come in the order of a Go map, so they are sorted and taken out of the message.
+fn in_order(members: &Map<String, Value>) -> Map<String, Value> {
+    let mut members = members.clone();
+    let custom = members
+        .get("details")
+        .and_then(|details| details["group"].as_str())
+        .is_some_and(|group| group.ends_with(".dev"));
+    let Some(causes) = members
+        .get_mut("details")
+        .and_then(|details| details["causes"].as_array_mut())
+        .filter(|_| custom)
+    else {
+        return members;
+    };
+    causes.sort_by_key(Value::to_string);
+    let said: Vec<String> = causes
+        .iter()
+        .map(|cause| format!("{}: {}", string(&cause["field"]), string(&cause["message"])))
+        .collect();
+    if let Some(Value::String(message)) = members.get_mut("message") {
+        for text in said {
+            *message = message.replace(&text, "<cause>");
+        }
+    }
+    members
+}
+
+fn string(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 /// A list's version is the whole store's, which others write to as well.
@@ -269,11 +311,28 @@ mod tests {
 
     #[test]
     fn generated_names_are_replaced_wherever_they_appear() {
-        let object =
-            json!({"metadata": {"generateName": "a-", "name": "a-x7k2p"}, "message": "pods \"a-x7k2p\" not found"});
-        let object = normal(&mut Names::default(), object);
+        let mut names = Names::default();
+        let request =
+            json!({"name": "a", "request": "POST /", "status": 201, "body": {"metadata": {"generateName": "a-"}}});
+        names.expect(&serde_json::from_value(request).unwrap());
+        let object = normal(
+            &mut names,
+            json!({"metadata": {"name": "a-x7k2p"}, "message": "pods \"a-x7k2p\" not found"}),
+        );
         assert_eq!(object["metadata"]["name"], "a-<generated-1>");
         assert_eq!(object["message"], "pods \"a-<generated-1>\" not found");
+    }
+
+    #[test]
+    fn a_custom_resources_violations_are_compared_in_any_order() {
+        let cause = |field: &str| json!({"field": field, "message": "wrong"});
+        let status = |first: &str, second: &str| {
+            let message = format!("Thing is invalid: [{first}: wrong, {second}: wrong]");
+            json!({"details": {"group": "example.dev", "causes": [cause(first), cause(second)]}, "message": message})
+        };
+        let both = [status("a", "b"), status("b", "a")].map(|status| normal(&mut Names::default(), status));
+        assert_eq!(both[0], both[1]);
+        assert_eq!(both[0]["message"], "Thing is invalid: [<cause>, <cause>]");
     }
 
     #[test]
