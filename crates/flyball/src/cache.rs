@@ -8,18 +8,43 @@ use crate::{
     Key,
     kind::{Form, Kind, KindId},
     object::Object,
+    watch,
 };
-use kube::Resource;
+use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, Weak},
+};
+use tokio::task::{AbortHandle, JoinHandle};
 
 /// Cached reads, across all namespaces, of the kinds that an operator declares.
 ///
 /// A reconcile reads through its [`Context`](crate::Context), which also waits until a kind has been listed. This handle
 /// answers from what is there now; it is what [`Controller::watches`](crate::Controller::watches) hands to a mapper.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Cache {
-    mirrors: Arc<HashMap<KindId, Arc<Mirror>>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Of one kind there may be two: one of metadata, and one of whole objects that somebody asked for later.
+    mirrors: HashMap<KindId, Vec<Weak<Followed>>>,
+    /// Told of the changes of every kind.
+    everywhere: Vec<Subscriber>,
+}
+
+/// A mirror, and the watch that keeps it. Both end when the last controller that needs them does.
+pub(crate) struct Followed {
+    pub(crate) mirror: Arc<Mirror>,
+    watch: AbortHandle,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
 }
 
 /// Why a kind cannot be read from the cache.
@@ -40,17 +65,6 @@ pub(crate) enum ReadError {
 }
 
 impl Cache {
-    /// A cache of these kinds. A kind that is given twice is mirrored once, whole if either asks for it whole.
-    pub(crate) fn new(kinds: impl IntoIterator<Item = Kind>) -> Cache {
-        let mut wanted: HashMap<KindId, Kind> = HashMap::new();
-        for kind in kinds {
-            let known = wanted.entry(kind.id()).or_insert_with(|| kind.clone());
-            known.form = known.form.max(kind.form);
-        }
-        let mirrors = wanted.into_iter().map(|(id, kind)| (id, Arc::new(Mirror::new(kind))));
-        Cache { mirrors: Arc::new(mirrors.collect()) }
-    }
-
     /// The object of that name, if there is one.
     pub fn get<K>(&self, key: impl Into<Key>) -> Option<Arc<K>>
     where
@@ -69,18 +83,16 @@ impl Cache {
         objects.iter().filter_map(|object| object.decode().ok()).collect()
     }
 
-    fn readable<K>(&self) -> Option<&Arc<Mirror>>
+    fn readable<K>(&self) -> Option<Arc<Mirror>>
     where
         K: Resource<DynamicType = (), Scope: 'static>,
     {
-        let kind = Kind::of::<K>();
-        self.mirror_for(&kind)
-            .inspect_err(|error| tracing::error!(%error, "cached read refused"))
-            .ok()
+        let mirror = self.mirror_for(&Kind::of::<K>());
+        mirror.inspect_err(|error| tracing::error!(%error, "cached read refused")).ok()
     }
 
     /// The mirror that can answer reads of `kind` in its form.
-    pub(crate) fn mirror_for(&self, kind: &Kind) -> Result<&Arc<Mirror>, ReadError> {
+    pub(crate) fn mirror_for(&self, kind: &Kind) -> Result<Arc<Mirror>, ReadError> {
         let mirror = self.mirror(&kind.id()).ok_or_else(|| ReadError::NotCached(kind.name().into()))?;
         match mirror.kind().form {
             Form::Metadata if kind.form == Form::Whole => Err(ReadError::OnlyMetadata(kind.name().into())),
@@ -88,16 +100,68 @@ impl Cache {
         }
     }
 
-    pub(crate) fn mirror(&self, id: &KindId) -> Option<&Arc<Mirror>> {
-        self.mirrors.get(id)
+    /// The fullest mirror of a kind.
+    pub(crate) fn mirror(&self, id: &KindId) -> Option<Arc<Mirror>> {
+        self.mirrors_of(id).into_iter().max_by_key(|mirror| mirror.kind().form)
     }
 
-    pub(crate) fn mirrors(&self) -> impl Iterator<Item = Arc<Mirror>> {
-        self.mirrors.values().cloned()
+    pub(crate) fn mirrors_of(&self, id: &KindId) -> Vec<Arc<Mirror>> {
+        let state = self.lock();
+        let live = state.mirrors.get(id).into_iter().flatten().filter_map(Weak::upgrade);
+        live.map(|followed| followed.mirror.clone()).collect()
     }
+
+    /// Every mirror there is.
+    pub(crate) fn mirrors(&self) -> Vec<Arc<Mirror>> {
+        let state = self.lock();
+        let live = state.mirrors.values().flatten().filter_map(Weak::upgrade);
+        live.map(|followed| followed.mirror.clone()).collect()
+    }
+
+    /// The mirror of a kind, in its form or a fuller one, followed from now on if it was not before.
+    pub(crate) fn follow(&self, kind: &Kind, client: &Client) -> Arc<Followed> {
+        let mut state = self.lock();
+        let everywhere = state.everywhere.clone();
+        let known = state.mirrors.entry(kind.id()).or_default();
+        known.retain(|followed| followed.strong_count() > 0);
+        let fits = |followed: &Arc<Followed>| followed.mirror.kind().form >= kind.form;
+        if let Some(followed) = known.iter().filter_map(Weak::upgrade).find(fits) {
+            return followed;
+        }
+        let mirror = Arc::new(Mirror::new(kind.clone()));
+        everywhere.into_iter().for_each(|subscriber| mirror.subscribe(subscriber));
+        let watch = spawn_watch(mirror.clone(), client.clone()).abort_handle();
+        let followed = Arc::new(Followed { mirror, watch });
+        known.push(Arc::downgrade(&followed));
+        followed
+    }
+
+    /// Tells `subscriber` of the changes of every kind, also of those that are followed later.
+    pub(crate) fn subscribe_everywhere(&self, subscriber: Subscriber) {
+        {
+            let mut state = self.lock();
+            state.everywhere.retain(Subscriber::is_there);
+            state.everywhere.push(subscriber.clone());
+        }
+        self.mirrors().iter().for_each(|mirror| mirror.subscribe(subscriber.clone()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics under this lock")
+    }
+}
+
+fn spawn_watch(mirror: Arc<Mirror>, client: Client) -> JoinHandle<()> {
+    tokio::spawn(async move { watch::follow(&client, &mirror).await })
 }
 
 pub(crate) fn decode<K: DeserializeOwned>(kind: &Kind, object: &Object) -> Result<Arc<K>, ReadError> {
     let failed = |source| ReadError::Decode { kind: kind.name().into(), key: object.key.clone(), source };
     object.decode().map_err(failed)
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.mirrors()).finish()
+    }
 }

@@ -1,13 +1,18 @@
 //! The client that an operator works with. It watches its own writes: what the API server answers goes into the cache at once,
 //! so that a read which follows is never older, by whichever way the write was made.
 
-use crate::{Key, cache::Cache, kind::KindId, object::Object};
+use crate::{
+    Key,
+    cache::{Cache, Mirror},
+    kind::KindId,
+    object::Object,
+};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 /// A client that puts what it writes into `cache`.
 ///
@@ -21,12 +26,13 @@ pub(crate) fn observed(client: Client, cache: Cache) -> Client {
                 return client.send(request).await;
             };
             let response = client.send(request).await?;
-            if !response.status().is_success() || cache.mirror(&write.kind).is_none() {
+            let mirrors = cache.mirrors_of(&write.kind);
+            if !response.status().is_success() || mirrors.is_empty() {
                 return Ok(response);
             }
             let (head, body) = response.into_parts();
             let body = body.collect_bytes().await?;
-            write.record(&cache, &body);
+            write.record(&mirrors, &body);
             Ok::<_, kube::Error>(Response::from_parts(head, Body::from(body)))
         }
     });
@@ -87,21 +93,22 @@ impl Write {
         })
     }
 
-    fn record(&self, cache: &Cache, body: &Bytes) {
-        let Some(mirror) = cache.mirror(&self.kind) else { return };
+    fn record(&self, mirrors: &[Arc<Mirror>], body: &Bytes) {
         let Ok(text) = std::str::from_utf8(body) else { return };
         let Ok(answer) = serde_json::from_str::<Answer<'_>>(text) else {
             return;
         };
-        let written = |json: &str| {
-            if let Ok(object) = Object::parse(json) {
-                mirror.written(object);
+        for mirror in mirrors {
+            let written = |json: &str| {
+                if let Ok(object) = Object::parse(json) {
+                    mirror.written(object);
+                }
+            };
+            match (&answer, &self.deletes) {
+                (Answer { kind, .. }, _) if kind == mirror.kind().name() => written(text),
+                (Answer { details: Some(details), .. }, Some(key)) => mirror.removed(key, &details.uid),
+                _ => answer.items.iter().for_each(|item| written(item.get())),
             }
-        };
-        match (&answer, &self.deletes) {
-            (Answer { kind, .. }, _) if kind == mirror.kind().name() => written(text),
-            (Answer { details: Some(details), .. }, Some(key)) => mirror.removed(key, &details.uid),
-            _ => answer.items.iter().for_each(|item| written(item.get())),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The wall clock, for timestamps that others read. It advances with tokio's clock, so tests may pause and advance it.
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::time::Instant;
 
 /// Tells the time of day from the moment it was started at and tokio's clock since.
@@ -13,6 +14,11 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) fn start() -> Clock {
         Clock { wall: Timestamp::now(), started: Instant::now() }
+    }
+
+    /// The time to the second, which is all that Kubernetes keeps.
+    pub(crate) fn time(&self) -> Time {
+        Time(Timestamp::from_second(self.now().as_second()).expect("it was a timestamp before"))
     }
 
     pub(crate) fn now(&self) -> Timestamp {

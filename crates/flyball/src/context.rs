@@ -1,19 +1,25 @@
-//! What a reconcile is given beside its object: cached reads, writes, events and the client.
+//! What a reconcile is given beside its object: cached reads, writes, events, the time and the client.
 
 mod apply;
+mod condition;
 mod status;
 mod unset;
 
 pub use apply::Applied;
+pub use condition::ConditionStatus;
 
 use crate::{
-    Cache, Event, Key, Result,
+    Cache, Controlled, Controller, Event, Key, Result,
     cache::{Mirror, ReadError, decode},
     kind::{Kind, Scope},
     object::Object,
-    recorder::Recorder,
+    shared::Shared,
 };
-use kube::{Client, Resource};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{
+    Client, Resource,
+    api::{ApiResource, DynamicObject, PartialObjectMeta},
+};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
@@ -21,26 +27,28 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Context {
     pub(crate) operator: Arc<Shared>,
-    pub(crate) kind: Arc<Kind>,
+    /// The objects of the kind that is reconciled.
+    pub(crate) mirror: Arc<Mirror>,
     pub(crate) object: Arc<Object>,
 }
 
-/// What all reconciles of an operator share.
-pub(crate) struct Shared {
-    pub(crate) name: String,
-    pub(crate) client: Client,
-    pub(crate) cache: Cache,
-    pub(crate) recorder: Recorder,
+/// An object that names another as its owner.
+#[derive(Clone, Debug)]
+pub struct Dependent {
+    /// What it is and where it is served.
+    pub resource: ApiResource,
+    /// Its metadata.
+    pub object: Arc<PartialObjectMeta<DynamicObject>>,
 }
 
 /// What was tried, when the API server refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{verb} {kind} {key}")]
 pub(crate) struct Attempt {
-    pub(crate) verb: &'static str,
-    pub(crate) kind: String,
-    pub(crate) key: Key,
-    pub(crate) source: kube::Error,
+    verb: &'static str,
+    kind: String,
+    key: Key,
+    source: kube::Error,
 }
 
 impl Context {
@@ -57,7 +65,7 @@ impl Context {
             Scope::Cluster => key.into(),
             _ => key.into().in_namespace(self.object.key.namespace()),
         };
-        let object = self.mirror(&kind).await?.get(&key);
+        let object = self.listed(&kind).await?.get(&key);
         Ok(object.map(|object| decode(&kind, &object)).transpose()?)
     }
 
@@ -70,7 +78,7 @@ impl Context {
     {
         let kind = Kind::of::<C>();
         let namespace = self.object.key.namespace().filter(|_| kind.scope != Scope::Cluster);
-        let objects = self.mirror(&kind).await?.list(namespace);
+        let objects = self.listed(&kind).await?.list(namespace);
         Ok(objects.iter().map(|object| decode(&kind, object)).collect::<Result<_, _>>()?)
     }
 
@@ -80,13 +88,32 @@ impl Context {
         C: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
         let kind = Kind::of::<C>();
-        let objects = self.mirror(&kind).await?.owned_by(&self.object.uid);
-        Ok(objects.iter().map(|object| decode(&kind, object)).collect::<Result<_, _>>()?)
+        let objects = self.listed(&kind).await?.dependents_of(&self.object.uid);
+        let controlled = objects.iter().filter(|object| object.is_controlled_by(&self.object.uid));
+        Ok(controlled.map(|object| decode(&kind, object)).collect::<Result<_, _>>()?)
+    }
+
+    /// Every cached object, of whatever kind, that names the object being reconciled as an owner.
+    pub fn dependents(&self) -> Vec<Dependent> {
+        let mirrors = self.operator.cache.mirrors().into_iter();
+        let dependents = mirrors.flat_map(|mirror| {
+            let objects = mirror.dependents_of(&self.object.uid).into_iter();
+            objects.map(move |object| Dependent {
+                resource: mirror.kind().resource.clone(),
+                object: object.metadata(),
+            })
+        });
+        dependents.collect()
     }
 
     /// Publishes an event about the object being reconciled. It waits for nothing.
     pub fn event(&self, event: Event) {
         self.operator.recorder.publish(self, event);
+    }
+
+    /// The time, to the second, as Kubernetes keeps it. It follows tokio's clock, so a test may pause and advance it.
+    pub fn now(&self) -> Time {
+        self.operator.clock.time()
     }
 
     /// The client, for everything else. Cached reads see what is written through it, too.
@@ -99,29 +126,39 @@ impl Context {
         &self.operator.cache
     }
 
-    async fn mirror(&self, kind: &Kind) -> Result<&Arc<Mirror>, ReadError> {
+    /// Starts one more controller in the same operator: for a kind that was not known when the operator started.
+    pub fn control(&self, controller: Controller) -> Result<Controlled> {
+        Controlled::start(&self.operator, controller)
+    }
+
+    /// The mirror of a kind, once it has been listed.
+    async fn listed(&self, kind: &Kind) -> Result<Arc<Mirror>, ReadError> {
         let mirror = self.operator.cache.mirror_for(kind)?;
         mirror.ready().await?;
         Ok(mirror)
     }
 
+    pub(crate) fn kind(&self) -> &Kind {
+        self.mirror.kind()
+    }
+
     /// The object being reconciled as it is now, with what this process has written meanwhile.
     pub(crate) fn current(&self) -> Arc<Object> {
-        let mirror = self.operator.cache.mirror(&self.kind.id());
-        let current = mirror.and_then(|mirror| mirror.get(&self.object.key));
+        let current = self.mirror.get(&self.object.key);
         current
             .filter(|current| current.uid == self.object.uid)
             .unwrap_or_else(|| self.object.clone())
     }
+}
 
-    pub(crate) fn attempt(&self, verb: &'static str, kind: &Kind, key: &Key) -> impl FnOnce(kube::Error) -> Attempt {
-        let (kind, key) = (kind.name().to_owned(), key.clone());
-        move |source| Attempt { verb, kind, key, source }
-    }
+/// Says what was tried, in front of why it failed.
+pub(crate) fn attempt(verb: &'static str, kind: &Kind, key: &Key) -> impl FnOnce(kube::Error) -> Attempt {
+    let (kind, key) = (kind.name().to_owned(), key.clone());
+    move |source| Attempt { verb, kind, key, source }
 }
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Context of {} {}", self.kind.name(), self.object.key)
+        write!(f, "Context of {} {}", self.kind().name(), self.object.key)
     }
 }

@@ -8,18 +8,24 @@ use crate::{
 };
 use kube::{Resource, api::ApiResource};
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
+use std::{
+    any::{TypeId, type_name},
+    sync::Arc,
+};
 
 /// Reconciles the objects of one kind.
 #[derive(Clone)]
 pub struct Controller {
     pub(crate) kind: Kind,
+    /// The type that objects decode to, and its name.
+    object: (TypeId, &'static str),
     pub(crate) reconcile: Work<Action>,
     pub(crate) terminating: Option<Work<Action>>,
     pub(crate) cleanup: Option<Work<()>>,
     pub(crate) owned: Vec<Kind>,
     pub(crate) watched: Vec<Watched>,
     pub(crate) read: Vec<Kind>,
+    pub(crate) follows_owners: bool,
     pub(crate) concurrency: usize,
     pub(crate) backoff: Backoff,
     /// What the author declared wrongly; said when the operator starts.
@@ -62,6 +68,7 @@ impl Controller {
             async move { reconcile.reconcile(object, ctx).await }
         };
         Controller {
+            object: (TypeId::of::<K>(), type_name::<K>()),
             reconcile: erase(kind.clone(), work),
             kind,
             terminating: None,
@@ -69,6 +76,7 @@ impl Controller {
             owned: Vec::new(),
             watched: Vec::new(),
             read: Vec::new(),
+            follows_owners: false,
             concurrency: CONCURRENCY,
             backoff: Backoff::default(),
             mistakes: Vec::new(),
@@ -103,6 +111,12 @@ impl Controller {
         self
     }
 
+    /// Reconciles an object also when one of its owners, of any kind that the operator caches, begins to be deleted or is gone.
+    pub fn follows_owners(mut self) -> Controller {
+        self.follows_owners = true;
+        self
+    }
+
     /// Caches whole objects of kind `C` for [`Context::get`], [`Context::list`] and [`Context::owned`], without being
     /// triggered by them.
     pub fn reads<C>(mut self) -> Controller
@@ -118,7 +132,7 @@ impl Controller {
     /// The object carries a finalizer, `flyball.dev/` and the operator's name, from before its first reconcile.
     pub fn cleanup<K, Fut>(mut self, cleanup: impl Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static) -> Controller
     where
-        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
+        K: DeserializeOwned + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
         self.expect::<K>("cleanup");
@@ -132,7 +146,7 @@ impl Controller {
         terminating: impl Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static,
     ) -> Controller
     where
-        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
+        K: DeserializeOwned + Send + Sync + 'static,
         Fut: Future<Output = Result> + Send + 'static,
     {
         self.expect::<K>("terminating");
@@ -158,12 +172,11 @@ impl Controller {
         std::iter::once(&self.kind).chain(&self.owned).chain(&self.read).chain(watched)
     }
 
-    fn expect<K: Resource<DynamicType = (), Scope: 'static>>(&mut self, what: &str) {
-        let given = Kind::of::<K>();
-        if given.id() != self.kind.id() {
-            let mistake =
-                format!("{what} takes a {}, but the controller reconciles {}", given.name(), self.kind.name());
-            self.mistakes.push(mistake);
+    fn expect<K: 'static>(&mut self, what: &str) {
+        let (expected, name) = self.object;
+        if TypeId::of::<K>() != expected {
+            self.mistakes
+                .push(format!("{what} takes {}, but its controller reconciles {name}", type_name::<K>()));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The finalizer that stands for a controller's `cleanup`: added before the first reconcile, removed after the cleanup.
 
-use crate::{Context, Result, object::Object};
+use crate::{Context, Result, context::attempt, object::Object};
 use kube::api::{Patch, PatchParams, Request};
 use serde_json::json;
 use std::sync::Arc;
@@ -62,12 +62,12 @@ async fn write(ctx: &Context, verb: &'static str, finalizers: Vec<String>) -> Re
     let version = current.meta().resource_version.into_owned();
     let patch =
         json!({ "metadata": { "uid": &*ctx.object.uid, "resourceVersion": version, "finalizers": finalizers } });
-    let collection = Request::new(ctx.kind.path(ctx.object.key.namespace()));
+    let collection = Request::new(ctx.kind().path(ctx.object.key.namespace()));
     let params = PatchParams {
         field_manager: Some(ctx.operator.name.clone()),
         ..PatchParams::default()
     };
     let request = collection.patch(ctx.object.key.name(), &params, &Patch::Merge(patch))?;
     let text = ctx.operator.client.request_text(request).await;
-    Ok(Object::parse(text.map_err(ctx.attempt(verb, &ctx.kind, &ctx.object.key))?)?)
+    Ok(Object::parse(text.map_err(attempt(verb, ctx.kind(), &ctx.object.key))?)?)
 }

@@ -1,6 +1,7 @@
 //! An object as the API server sent it: its JSON, and the few words of its metadata that the framework works by.
 
 use crate::Key;
+use kube::api::{DynamicObject, PartialObjectMeta};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use std::{
@@ -16,8 +17,10 @@ pub(crate) struct Object {
     pub(crate) uid: Box<str>,
     /// `resourceVersion` as a number, by which two versions of an object compare; 0 if it is none.
     pub(crate) version: u64,
-    /// The uid of the controlling owner.
-    pub(crate) owner: Option<Box<str>>,
+    /// Whether it is being deleted.
+    pub(crate) terminating: bool,
+    /// The uids of its owners.
+    pub(crate) owners: Box<[Box<str>]>,
     json: Box<str>,
 }
 
@@ -77,8 +80,9 @@ impl Object {
         };
         let uid = Box::from(metadata.uid.as_ref());
         let version = metadata.resource_version.parse().unwrap_or_default();
-        let owner = metadata.controller().map(|owner| Box::from(owner.uid.as_ref()));
-        Ok(Object { key, uid, version, owner, json })
+        let terminating = metadata.is_terminating();
+        let owners = metadata.owner_references.iter().map(|owner| Box::from(owner.uid.as_ref())).collect();
+        Ok(Object { key, uid, version, terminating, owners, json })
     }
 
     pub(crate) fn decode<K: DeserializeOwned>(&self) -> serde_json::Result<Arc<K>> {
@@ -88,6 +92,16 @@ impl Object {
     pub(crate) fn meta(&self) -> Meta<'_> {
         let header: Header<'_> = serde_json::from_str(&self.json).expect("parsed before");
         header.metadata
+    }
+
+    /// Whether the object with this uid is the owner that controls this one.
+    pub(crate) fn is_controlled_by(&self, uid: &str) -> bool {
+        self.meta().controller().is_some_and(|owner| owner.uid == uid)
+    }
+
+    /// The metadata, for those who know nothing of the kind.
+    pub(crate) fn metadata(&self) -> Arc<PartialObjectMeta<DynamicObject>> {
+        self.decode().expect("its metadata was parsed before")
     }
 
     /// The value of one of the object's top fields, if it has it.
@@ -111,7 +125,8 @@ impl Object {
         Object {
             key: self.key.clone(),
             uid: self.uid.clone(),
-            owner: self.owner.clone(),
+            owners: self.owners.clone(),
+            terminating: self.terminating,
             version: self.version,
             json: json.into(),
         }
@@ -161,7 +176,7 @@ mod tests {
             r#","spec":{"a":1}"#,
         );
         assert_eq!((object.key.to_string().as_str(), object.version), ("default/ada", 7));
-        assert_eq!(object.owner.as_deref(), Some("u0"));
+        assert_eq!(&*object.owners, ["u0".into()]);
         assert_eq!(object.field("spec"), Some(serde_json::json!({"a": 1})));
         assert_eq!(object.to_metadata().field("spec"), None);
         assert_eq!(object.to_metadata().meta().name, "ada");

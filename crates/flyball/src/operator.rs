@@ -1,8 +1,10 @@
-//! An operator as a value: its name, its kinds and its controllers. It is inert until it is started.
+//! An operator as a value: its name, its kinds, its controllers and tasks. It is inert until it is started.
 
-use crate::{Controller, Result, Running};
+use crate::{Controller, Error, Result, Running};
+use futures::future::BoxFuture;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
+use std::{collections::HashSet, sync::Arc};
 
 /// Everything that runs under one name.
 ///
@@ -12,12 +14,25 @@ pub struct Operator {
     name: String,
     crds: Vec<CustomResourceDefinition>,
     controllers: Vec<Controller>,
+    tasks: Vec<Task>,
+}
+
+/// Work beside the controllers.
+#[derive(Clone)]
+pub(crate) struct Task {
+    pub(crate) name: String,
+    pub(crate) work: Arc<dyn Fn(Client) -> BoxFuture<'static, Result<()>> + Send + Sync>,
 }
 
 impl Operator {
     /// An operator that does nothing yet.
     pub fn new(name: impl Into<String>) -> Operator {
-        Operator { name: name.into(), crds: Vec::new(), controllers: Vec::new() }
+        Operator {
+            name: name.into(),
+            crds: Vec::new(),
+            controllers: Vec::new(),
+            tasks: Vec::new(),
+        }
     }
 
     /// Declares a kind that the operator brings along; it is installed when the operator starts.
@@ -29,6 +44,22 @@ impl Operator {
     /// Adds a controller.
     pub fn controller(mut self, controller: Controller) -> Operator {
         self.controllers.push(controller);
+        self
+    }
+
+    /// Runs `work` beside the controllers, a server for example, until it succeeds or the operator stops.
+    ///
+    /// If it fails or panics, that is logged, and it is begun anew after a delay that grows.
+    pub fn task<Fut>(
+        mut self,
+        name: impl Into<String>,
+        work: impl Fn(Client) -> Fut + Send + Sync + 'static,
+    ) -> Operator
+    where
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        let work = Arc::new(move |client| -> BoxFuture<'static, Result<()>> { Box::pin(work(client)) });
+        self.tasks.push(Task { name: name.into(), work });
         self
     }
 
@@ -51,5 +82,91 @@ impl Operator {
 
     pub(crate) fn controllers(&self) -> &[Controller] {
         &self.controllers
+    }
+
+    pub(crate) fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// Refuses what its author declared wrongly.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mut mistakes: Vec<_> = self.controllers.iter().flat_map(|controller| controller.mistakes.clone()).collect();
+        if !is_label(&self.name) {
+            mistakes.push("the name must be lower-case letters, digits and dashes, 63 at most".into());
+        }
+        let mut cleaned = HashSet::new();
+        for controller in self.controllers.iter().filter(|controller| controller.cleanup.is_some()) {
+            if !cleaned.insert(controller.kind.id()) {
+                let kind = controller.kind.name();
+                mistakes.push(format!("two controllers clean up {kind}: one finalizer cannot wait for both"));
+            }
+        }
+        if mistakes.is_empty() {
+            return Ok(());
+        }
+        Err(Error::permanent(format!("operator {:?}: {}", self.name, mistakes.join("; "))))
+    }
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Task {}", self.name)
+    }
+}
+
+/// Whether a name can be part of a finalizer, a Lease and a field manager (RFC 1123, "label").
+fn is_label(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&name.len()) && name.chars().all(allowed) && !name.starts_with('-') && !name.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Action, Context};
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+
+    async fn reconcile(_: Arc<ConfigMap>, _: Context) -> Result {
+        Ok(Action::await_change())
+    }
+
+    async fn cleanup(_: Arc<ConfigMap>, _: Context) -> Result<()> {
+        Ok(())
+    }
+
+    async fn clean_another(_: Arc<Secret>, _: Context) -> Result<()> {
+        Ok(())
+    }
+
+    fn refusal(operator: Operator) -> String {
+        operator.check().map_or_else(|error| error.to_string(), |()| "none".into())
+    }
+
+    #[test]
+    fn an_operator_is_a_value_that_can_be_read() {
+        let operator =
+            Operator::new("greeter").controller(Controller::new(reconcile).owns::<Secret>().cleanup(cleanup));
+        assert_eq!((operator.name(), operator.crds().len()), ("greeter", 0));
+        assert_eq!(refusal(operator), "none");
+    }
+
+    #[test]
+    fn a_name_that_kubernetes_would_refuse_is_refused() {
+        for name in ["", "Greeter", "-a", "a.b", &"a".repeat(64)] {
+            assert!(refusal(Operator::new(name)).contains("the name must be"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_cleanup_of_another_kind_is_refused() {
+        let operator = Operator::new("a").controller(Controller::new(reconcile).cleanup(clean_another));
+        assert!(refusal(operator).contains("cleanup takes k8s_openapi"));
+    }
+
+    #[test]
+    fn two_cleanups_of_one_kind_are_refused() {
+        let controller = Controller::new(reconcile).cleanup(cleanup);
+        let refusal = refusal(Operator::new("a").controller(controller.clone()).controller(controller));
+        assert!(refusal.contains("two controllers clean up ConfigMap"), "{refusal}");
     }
 }

@@ -1,6 +1,6 @@
 //! Publishes events (`events.k8s.io/v1`) beside the reconciles, which never wait for it. Repeats become a series of one event.
 
-use crate::{Context, Event, Key, clock::Clock, kind::Kind, object::Object};
+use crate::{Context, Event, Key, cache::Mirror, clock::Clock, kind::Kind, object::Object};
 use kube::{
     Client,
     api::{Patch, PatchParams, PostParams, Request},
@@ -24,7 +24,7 @@ pub(crate) struct Recorder {
 
 #[derive(Debug)]
 struct Occurrence {
-    kind: Arc<Kind>,
+    mirror: Arc<Mirror>,
     object: Arc<Object>,
     event: Event,
 }
@@ -49,7 +49,11 @@ pub(crate) fn channel() -> (Recorder, Publisher) {
 
 impl Recorder {
     pub(crate) fn publish(&self, ctx: &Context, event: Event) {
-        let occurrence = Occurrence { kind: ctx.kind.clone(), object: ctx.object.clone(), event };
+        let occurrence = Occurrence {
+            mirror: ctx.mirror.clone(),
+            object: ctx.object.clone(),
+            event,
+        };
         if let Err(refused) = self.waiting.try_send(occurrence) {
             let reason = refused.into_inner().event.reason;
             tracing::warn!(reason, "event dropped: too many are waiting");
@@ -58,8 +62,7 @@ impl Recorder {
 }
 
 impl Publisher {
-    pub(crate) async fn run(mut self, client: Client, operator: String) {
-        let clock = Clock::start();
+    pub(crate) async fn run(mut self, client: Client, operator: String, clock: Clock) {
         while let Some(occurrence) = self.waiting.recv().await {
             let reason = occurrence.event.reason.clone();
             if let Err(error) = self.send(&client, &operator, clock, occurrence).await {
@@ -77,13 +80,13 @@ impl Publisher {
     ) -> crate::Result<()> {
         let now = Instant::now();
         self.series.retain(|_, series| now.duration_since(series.last) < SERIES);
-        let Occurrence { kind, object, event } = occurrence;
+        let Occurrence { mirror, object, event } = occurrence;
         let id = (object.uid.clone(), event);
         if let Some(series) = self.series.get_mut(&id) {
             (series.count, series.last) = (series.count + 1, now);
             return repeat(client, series, clock).await;
         }
-        let body = body(operator, clock, &kind, &object, &id.1);
+        let body = body(operator, clock, mirror.kind(), &object, &id.1);
         let namespace = object.key.namespace().unwrap_or("default");
         let collection = Request::new(path(namespace));
         let created: Value = client

@@ -3,7 +3,7 @@
 use crate::{Operator, Result};
 use clap::{Arg, ArgMatches, Command};
 use kube::Client;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -41,10 +41,12 @@ fn command(operator: &Operator) -> Command {
 async fn serve(operator: &Operator, arguments: &ArgMatches) -> Result<()> {
     let log = arguments.get_one::<String>("log").expect("it has a default");
     let filter = EnvFilter::try_new(log)?;
-    tracing_subscriber::fmt()
+    let colours = std::io::stderr().is_terminal();
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .try_init()?;
+        .with_ansi(colours)
+        .with_writer(std::io::stderr);
+    log.try_init()?;
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut signalled = async || {
         tokio::select! {

@@ -2,10 +2,10 @@
 
 use crate::{
     Action, Context, Controller, Error, Key, Result,
-    context::Shared,
+    cache::{Followed, Mirror},
     error::Outcome,
     finalizer::{self, Stage},
-    kind::Kind,
+    shared::Shared,
     work::WorkQueue,
 };
 use futures::FutureExt;
@@ -20,9 +20,11 @@ const GRACE: Duration = Duration::from_secs(30);
 /// One controller at work.
 pub(crate) struct Runner {
     controller: Arc<Controller>,
-    kind: Arc<Kind>,
     operator: Arc<Shared>,
     queue: Arc<WorkQueue>,
+    mirror: Arc<Mirror>,
+    /// What the controller needs followed for as long as it runs.
+    _followed: Vec<Arc<Followed>>,
     finalizer: String,
     /// Failures in a row, of objects that have any.
     failures: HashMap<Key, u32>,
@@ -30,15 +32,21 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    pub(crate) fn new(controller: Controller, operator: Arc<Shared>, queue: Arc<WorkQueue>) -> Runner {
-        let kind = Arc::new(controller.kind.clone());
+    pub(crate) fn new(
+        controller: Controller,
+        operator: Arc<Shared>,
+        queue: Arc<WorkQueue>,
+        followed: Vec<Arc<Followed>>,
+    ) -> Runner {
+        let mirror = operator.cache.mirror_for(&controller.kind).expect("a controller's own kind is followed");
         let finalizer = finalizer::name(&operator.name);
         let controller = Arc::new(controller);
         Runner {
             controller,
-            kind,
             operator,
             queue,
+            mirror,
+            _followed: followed,
             finalizer,
             failures: HashMap::new(),
             running: JoinSet::new(),
@@ -57,30 +65,29 @@ impl Runner {
         }
         let drained = async { while self.running.join_next().await.is_some() {} };
         if timeout(GRACE, drained).await.is_err() {
-            tracing::warn!(kind = self.kind.name(), "reconciles did not end in time and are cancelled");
+            tracing::warn!(kind = self.mirror.kind().name(), "reconciles did not end in time and are cancelled");
         }
     }
 
     fn begin(&mut self, key: Key) {
-        let mirror = self.operator.cache.mirror(&self.kind.id()).expect("a controller's own kind is cached");
-        let Some(object) = mirror.get(&key) else {
+        let Some(object) = self.mirror.get(&key) else {
             self.failures.remove(&key);
             self.queue.done(&key);
             return;
         };
         let ctx = Context {
             operator: self.operator.clone(),
-            kind: self.kind.clone(),
+            mirror: self.mirror.clone(),
             object,
         };
         let (controller, finalizer) = (self.controller.clone(), self.finalizer.clone());
-        let (operator, kind) = (&*self.operator.name, self.kind.name());
+        let (operator, kind) = (&*self.operator.name, self.mirror.kind().name());
         let span = tracing::info_span!("reconcile", operator, kind, %key);
         let work = async move { reconcile(&controller, ctx, &finalizer).await };
         let caught = AssertUnwindSafe(work).catch_unwind();
         self.running.spawn(
             async move {
-                let result = caught.await.unwrap_or_else(|panic| Err(panicked(&*panic)));
+                let result = caught.await.unwrap_or_else(|panic| Err(panicked("reconcile", &*panic)));
                 (key, result)
             }
             .instrument(span),
@@ -88,7 +95,8 @@ impl Runner {
     }
 
     fn ended(&mut self, ended: Result<(Key, Result), tokio::task::JoinError>) {
-        let (key, result) = ended.expect("panics are caught inside, and nobody aborts these tasks");
+        // Panics are caught inside; a task is cancelled only when the runtime ends.
+        let Ok((key, result)) = ended else { return };
         match result {
             Ok(action) => {
                 self.failures.remove(&key);
@@ -102,6 +110,11 @@ impl Runner {
     }
 
     fn failed(&mut self, key: &Key, error: &Error) {
+        let (operator, kind) = (&*self.operator.name, self.mirror.kind().name());
+        if self.mirror.get(key).is_none() {
+            tracing::debug!(operator, kind, %key, %error, "reconcile failed: the object is gone");
+            return;
+        }
         let failures = self.failures.entry(key.clone()).or_default();
         *failures += 1;
         let delay = match error.outcome() {
@@ -109,7 +122,6 @@ impl Runner {
             Outcome::RetryAfter(delay) => Some(delay),
             Outcome::Permanent => None,
         };
-        let (operator, kind, failures) = (&*self.operator.name, self.kind.name(), *failures);
         tracing::warn!(operator, kind, %key, failures, retry = ?delay, %error, "reconcile failed");
         if let Some(delay) = delay {
             self.queue.add_after(key.clone(), delay);
@@ -151,8 +163,8 @@ async fn terminate(controller: &Controller, ctx: Context) -> Result {
     }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Error {
+pub(crate) fn panicked(what: &str, panic: &(dyn Any + Send)) -> Error {
     let message = panic.downcast_ref::<&str>().copied();
     let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Error::retry(format!("the reconcile panicked: {}", message.unwrap_or("without a message")))
+    Error::retry(format!("the {what} panicked: {}", message.unwrap_or("without a message")))
 }

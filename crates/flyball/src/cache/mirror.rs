@@ -5,11 +5,12 @@ use crate::{
     Key,
     kind::{Form, Kind},
     object::Object,
+    work::WorkQueue,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 use tokio::sync::watch;
 
@@ -24,7 +25,26 @@ pub(crate) struct Mirror {
 }
 
 /// Is told of every change, also of those that were missed while a watch was down.
-pub(crate) type Subscriber = Arc<dyn Fn(&Change) + Send + Sync>;
+#[derive(Clone)]
+pub(crate) struct Subscriber {
+    /// Whoever has no queue any more is forgotten.
+    pub(crate) queue: Weak<WorkQueue>,
+    pub(crate) tell: Tell,
+}
+
+type Tell = Arc<dyn Fn(&Change, &WorkQueue) + Send + Sync>;
+
+impl Subscriber {
+    pub(crate) fn is_there(&self) -> bool {
+        self.queue.strong_count() > 0
+    }
+
+    fn tell(&self, change: &Change) {
+        if let Some(queue) = self.queue.upgrade() {
+            (self.tell)(change, &queue);
+        }
+    }
+}
 
 /// An object before and after: created without `old`, deleted without `new`.
 pub(crate) struct Change {
@@ -41,8 +61,8 @@ struct Health {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<Key, Arc<Object>>,
-    /// Keys of objects by the uid of their controlling owner.
-    owned: HashMap<Box<str>, BTreeSet<Key>>,
+    /// Keys of objects by the uids of their owners.
+    dependents: HashMap<Box<str>, BTreeSet<Key>>,
     /// The last version that the watch or the list told of.
     seen: u64,
     /// Objects, by uid, that this process deleted and the watch has not yet reported as deleted.
@@ -56,8 +76,8 @@ struct State {
 pub(crate) struct Notes {
     /// The hash of what was applied, and the object's fingerprint afterwards.
     pub(crate) applied: Option<(u64, u64)>,
-    /// The hash of the status that was set.
-    pub(crate) status: Option<u64>,
+    /// The hash of the status that was set, and the object's version afterwards.
+    pub(crate) status: Option<(u64, u64)>,
 }
 
 impl Mirror {
@@ -77,11 +97,12 @@ impl Mirror {
     pub(crate) fn subscribe(&self, subscriber: Subscriber) {
         let objects = {
             let mut state = self.lock();
+            state.subscribers.retain(Subscriber::is_there);
             state.subscribers.push(subscriber.clone());
             state.objects.values().cloned().collect::<Vec<_>>()
         };
         for object in objects {
-            subscriber(&Change { old: None, new: Some(object) });
+            subscriber.tell(&Change { old: None, new: Some(object) });
         }
     }
 
@@ -100,10 +121,10 @@ impl Mirror {
         from.take_while(|object| object.key.namespace() == Some(namespace)).cloned().collect()
     }
 
-    /// The objects that the owner with this uid controls.
-    pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<Object>> {
+    /// The objects that name the object with this uid as an owner.
+    pub(crate) fn dependents_of(&self, uid: &str) -> Vec<Arc<Object>> {
         let state = self.lock();
-        let keys = state.owned.get(uid).into_iter().flatten();
+        let keys = state.dependents.get(uid).into_iter().flatten();
         keys.filter_map(|key| state.objects.get(key).cloned()).collect()
     }
 
@@ -227,7 +248,7 @@ impl Mirror {
         let subscribers = state.subscribers.clone();
         drop(state);
         for change in changes {
-            subscribers.iter().for_each(|subscriber| subscriber(&change));
+            subscribers.iter().for_each(|subscriber| subscriber.tell(&change));
         }
     }
 }
@@ -244,8 +265,8 @@ impl State {
         if let Some(old) = &old {
             self.disown(old);
         }
-        if let Some(owner) = &new.owner {
-            self.owned.entry(owner.clone()).or_default().insert(new.key.clone());
+        for owner in &new.owners {
+            self.dependents.entry(owner.clone()).or_default().insert(new.key.clone());
         }
         Some(Change { old, new: Some(new) })
     }
@@ -259,11 +280,14 @@ impl State {
     }
 
     fn disown(&mut self, object: &Object) {
-        let Some(owner) = &object.owner else { return };
-        let Some(keys) = self.owned.get_mut(owner) else { return };
-        keys.remove(&object.key);
-        if keys.is_empty() {
-            self.owned.remove(owner);
+        for owner in &object.owners {
+            let Some(keys) = self.dependents.get_mut(owner) else {
+                continue;
+            };
+            keys.remove(&object.key);
+            if keys.is_empty() {
+                self.dependents.remove(owner);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `Context::apply`: server-side apply of a child, with its owner's name, namespace and reference.
 
-use super::{Context, unset};
+use super::{Context, attempt, unset};
 use crate::{
     Error, Key, Result,
     kind::{Kind, Scope},
@@ -57,8 +57,8 @@ impl Context {
         let (key, child) = self.adopt(&kind, serde_json::to_value(child)?).map_err(Error::permanent)?;
         let hash = hash(&child);
         let mirror = self.operator.cache.mirror(&kind.id());
-        let before = mirror.and_then(|mirror| mirror.get(&key));
-        if let (Some(mirror), Some(before)) = (mirror, &before)
+        let before = mirror.as_ref().and_then(|mirror| mirror.get(&key));
+        if let (Some(mirror), Some(before)) = (&mirror, &before)
             && mirror.notes(&key).applied == Some((hash, before.meta().fingerprint()))
         {
             return Ok(Applied::Unchanged);
@@ -85,7 +85,7 @@ impl Context {
     async fn send(&self, kind: &Kind, key: &Key, child: &Value) -> Result<(bool, Object)> {
         let params = PatchParams::apply(&self.operator.name).force();
         let request = Request::new(kind.path(key.namespace())).patch(key.name(), &params, &Patch::Apply(child))?;
-        let (created, text) = self.request(request).await.map_err(self.attempt("apply", kind, key))?;
+        let (created, text) = self.request(request).await.map_err(attempt("apply", kind, key))?;
         Ok((created, Object::parse(text)?))
     }
 
@@ -132,7 +132,7 @@ impl Context {
             key.in_namespace(owner.namespace())
         };
         match (key.namespace(), owner.namespace()) {
-            _ if key == *owner && kind.id() == self.kind.id() => Err(Misfit::Itself { kind: name, key }),
+            _ if key == *owner && kind.id() == self.kind().id() => Err(Misfit::Itself { kind: name, key }),
             (None, Some(_)) => Err(Misfit::Cluster { kind: name, key }),
             (None, None) if kind.scope == Scope::Namespaced => Err(Misfit::NoNamespace { kind: name, key }),
             (Some(child), Some(owner)) if child != owner => {
@@ -144,8 +144,8 @@ impl Context {
 
     fn owner_reference(&self) -> Value {
         json!({
-            "apiVersion": self.kind.resource.api_version,
-            "kind": self.kind.name(),
+            "apiVersion": self.kind().resource.api_version,
+            "kind": self.kind().name(),
             "name": self.object.key.name(),
             "uid": &*self.object.uid,
             "controller": true,

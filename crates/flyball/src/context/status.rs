@@ -3,8 +3,9 @@
 use super::{
     Context,
     apply::{hash, without_nulls},
+    attempt,
 };
-use crate::Result;
+use crate::{Result, object::Object};
 use kube::api::{Patch, PatchParams, Request};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,27 +19,34 @@ impl Context {
         let mut status = serde_json::to_value(status)?;
         without_nulls(&mut status);
         let (key, hash) = (&self.object.key, hash(&status));
-        let mirror = self.operator.cache.mirror(&self.kind.id());
-        let current = self.current().field("status").unwrap_or_else(|| json!({}));
-        let set_before = mirror.is_some_and(|mirror| mirror.notes(key).status == Some(hash));
-        if current == status || (set_before && contains(&current, &status)) {
+        let current = self.current();
+        let written = self.mirror.notes(key).status.filter(|(before, _)| *before == hash);
+        if is_set(&current, &status, written.map(|(_, version)| version)) {
             return Ok(());
         }
         let mut metadata = json!({ "name": key.name(), "uid": &*self.object.uid });
         if let Some(namespace) = key.namespace() {
             metadata["namespace"] = namespace.into();
         }
-        let (version, kind) = (&self.kind.resource.api_version, self.kind.name());
+        let (version, kind) = (&self.kind().resource.api_version, self.kind().name());
         let body = json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "status": status });
         let params = PatchParams::apply(&self.operator.name).force();
-        let collection = Request::new(self.kind.path(key.namespace()));
+        let collection = Request::new(self.kind().path(key.namespace()));
         let request = collection.patch_subresource("status", key.name(), &params, &Patch::Apply(&body))?;
-        self.request(request).await.map_err(self.attempt("set status of", &self.kind, key))?;
-        if let Some(mirror) = mirror {
-            mirror.note(key, |notes| notes.status = Some(hash));
-        }
+        let (_, text) = self.request(request).await.map_err(attempt("set status of", self.kind(), key))?;
+        let version = Object::parse(text)?.version;
+        self.mirror.note(key, |notes| notes.status = Some((hash, version)));
         Ok(())
     }
+}
+
+/// Whether an object has this status, `written` being its version after the same status was last set.
+///
+/// A status that the server keeps differently than it was sent is found by the version; one that others write to as well is
+/// found by comparing what is ours.
+fn is_set(object: &Object, status: &Value, written: Option<u64>) -> bool {
+    let current = object.field("status").unwrap_or_else(|| json!({}));
+    current == *status || written.is_some_and(|version| object.version == version || contains(&current, status))
 }
 
 /// Whether `whole` has every field of `part`, with the same value.

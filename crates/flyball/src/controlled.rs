@@ -1,0 +1,23 @@
+//! A controller that was added to an operator while it ran.
+
+use crate::{Controller, Error, Result, shared::Shared};
+use std::sync::Arc;
+use tokio_util::sync::DropGuard;
+
+/// A controller that a reconcile started. It stops when this is dropped; what only it watched is watched no more.
+#[must_use = "a controller stops when it is dropped"]
+#[derive(Debug)]
+pub struct Controlled {
+    _stop: DropGuard,
+}
+
+impl Controlled {
+    pub(crate) fn start(operator: &Arc<Shared>, controller: Controller) -> Result<Controlled> {
+        if !controller.mistakes.is_empty() {
+            return Err(Error::permanent(controller.mistakes.join("; ")));
+        }
+        let stop = operator.stop.child_token();
+        operator.control(controller, stop.clone());
+        Ok(Controlled { _stop: stop.drop_guard() })
+    }
+}

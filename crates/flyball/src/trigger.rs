@@ -1,0 +1,82 @@
+//! What brings an object into its controller's queue: its own changes, and those of what it owns, watches or belongs to.
+
+use crate::{
+    Cache, Controller, Key,
+    cache::{Change, Mirror, Subscriber},
+    controller::Watched,
+    kind::{Kind, Scope},
+    object::Object,
+    work::WorkQueue,
+};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+/// Lets every kind that a controller reconciles, owns or watches fill its queue.
+pub(crate) fn connect(controller: &Controller, cache: &Cache, queue: &Arc<WorkQueue>) {
+    let mirror = |kind: &Kind| cache.mirror_for(kind).expect("a controller's kinds are followed");
+    let own = mirror(&controller.kind);
+    own.subscribe(adding(queue, |object, add| add(object.key.clone())));
+    for kind in &controller.owned {
+        let owner = controller.kind.clone();
+        let add_owner =
+            move |object: &Object, add: &mut dyn FnMut(Key)| owner_of(object, &owner).into_iter().for_each(add);
+        mirror(kind).subscribe(adding(queue, add_owner));
+    }
+    for watched in &controller.watched {
+        mirror(&watched.kind).subscribe(adding(queue, mapping(watched, cache)));
+    }
+    if controller.follows_owners {
+        cache.subscribe_everywhere(adding_dependents(queue, &own));
+    }
+}
+
+/// Adds to the queue whatever `keys` finds for an object as it was and as it is.
+fn adding(queue: &Arc<WorkQueue>, keys: impl Fn(&Object, &mut dyn FnMut(Key)) + Send + Sync + 'static) -> Subscriber {
+    let tell = move |change: &Change, queue: &WorkQueue| {
+        for object in [&change.old, &change.new].into_iter().flatten() {
+            keys(object, &mut |key| queue.add(key));
+        }
+    };
+    Subscriber { queue: Arc::downgrade(queue), tell: Arc::new(tell) }
+}
+
+/// Adds the dependents of an object that is gone, or begins to be deleted.
+fn adding_dependents(queue: &Arc<WorkQueue>, dependents: &Arc<Mirror>) -> Subscriber {
+    let dependents = Arc::downgrade(dependents);
+    let tell = move |change: &Change, queue: &WorkQueue| {
+        let Some(owner) = &change.old else { return };
+        let leaves = change
+            .new
+            .as_ref()
+            .is_none_or(|new| new.uid != owner.uid || (new.terminating && !owner.terminating));
+        let (true, Some(mirror)) = (leaves, dependents.upgrade()) else {
+            return;
+        };
+        mirror.dependents_of(&owner.uid).iter().for_each(|object| queue.add(object.key.clone()));
+    };
+    Subscriber { queue: Arc::downgrade(queue), tell: Arc::new(tell) }
+}
+
+/// Authors' code, which must not end the watch that all controllers share.
+fn mapping(watched: &Watched, cache: &Cache) -> impl Fn(&Object, &mut dyn FnMut(Key)) + Send + Sync + 'static {
+    let (map, cache) = (watched.map.clone(), cache.clone());
+    move |object, add| {
+        let keys = catch_unwind(AssertUnwindSafe(|| map(object, cache.clone())));
+        let keys = keys.inspect_err(|_| tracing::error!(key = %object.key, "a mapper panicked"));
+        keys.unwrap_or_default().into_iter().for_each(add);
+    }
+}
+
+/// The object of kind `owner` that controls `child`. The version of its API does not matter.
+fn owner_of(child: &Object, owner: &Kind) -> Option<Key> {
+    let meta = child.meta();
+    let reference = meta.controller()?;
+    let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
+    if reference.kind != owner.name() || group != owner.resource.group {
+        return None;
+    }
+    let namespace = child.key.namespace().filter(|_| owner.scope != Scope::Cluster);
+    Some(Key::from(reference.name.as_ref()).in_namespace(namespace))
+}
