@@ -60,6 +60,15 @@ pub struct WatchEvent {
     pub change: Change,
     /// The object in JSON; of an `ERROR`, a Status.
     pub object: Bytes,
+    /// The whole line in JSON, if it has been made for another watcher.
+    pub frame: Option<Bytes>,
+}
+
+impl WatchEvent {
+    /// A change that no other watcher sees.
+    pub fn new(change: Change, object: Bytes) -> WatchEvent {
+        WatchEvent { change, object, frame: None }
+    }
 }
 
 /// What happened to an object.

@@ -3,21 +3,37 @@
 
 pub mod answer;
 pub mod body;
+pub(crate) mod bootstrap;
+pub(crate) mod builtin;
+pub(crate) mod call;
 pub mod clock;
+pub(crate) mod convert;
+pub(crate) mod definition;
 pub mod discovery;
 pub mod document;
+pub(crate) mod frames;
 pub mod gzip;
+pub(crate) mod handle;
 pub mod health;
 pub mod negotiate;
 pub mod nonresource;
+pub mod object;
 pub mod openapi;
+pub(crate) mod options;
 pub mod output;
+pub(crate) mod pending;
+pub(crate) mod present;
 pub mod registry;
 pub mod request;
+pub(crate) mod resolve;
+pub(crate) mod respond;
+pub mod server;
 pub mod status;
+pub mod strategy;
 pub mod table;
 pub mod version;
 pub mod yaml;
 
 pub use body::Body;
+pub use server::ApiServer;
 pub use status::Status;

@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, Change, List, WatchEvent};
 use crate::clock::Clock;
+use crate::frames::frame;
 use crate::negotiate::{Encoding, Endpoint, Format, Shape};
 use crate::registry::Kind;
 use crate::request::{Query, Verb};
@@ -105,6 +106,9 @@ impl Output {
         let printer = matches!(shape, Shape::Table(..)).then(|| Printer::of(&kind));
         let mut named = false;
         let chunks = events.map(move |event| {
+            if let (Shape::Object, Some(frame)) = (shape, event.frame) {
+                return frame;
+            }
             let object = match event.change {
                 Change::Error => event.object,
                 _ => event_object(event.object, shape, printer.as_ref(), &mut named, &clock),
@@ -249,15 +253,6 @@ fn event_object(object: Bytes, shape: Shape, printer: Option<&Printer>, named: &
         _ => object,
     };
     write(Format::JSON, &shaped).into()
-}
-
-fn frame(change: Change, object: &[u8]) -> Bytes {
-    let head = format!(r#"{{"type":"{}","object":"#, change.name());
-    let mut bytes = Vec::with_capacity(head.len() + object.len() + 2);
-    bytes.extend_from_slice(head.as_bytes());
-    bytes.extend_from_slice(object);
-    bytes.extend_from_slice(b"}\n");
-    bytes.into()
 }
 
 fn not_a_list(kind: &Kind) -> Status {

@@ -1,6 +1,10 @@
 //! Which kinds are served: the built-in table, plus one entry for each served version of each custom resource.
 //! Readers take a [`Served`] and keep it for a whole request; a change makes a new one.
 
+use crate::object;
+use crate::strategy::{self, Strategy};
+use bytes::Bytes;
+use flyball_schema::kinds;
 use flyball_schema::resource::Resource;
 use flyball_schema::schema::{Node, SchemaId, Schemas};
 use std::collections::BTreeMap;
@@ -28,10 +32,11 @@ type Path = (Box<str>, Box<str>, Box<str>);
 pub struct Kind {
     /// What discovery says of it.
     pub resource: Resource,
-    /// The arena that holds its type.
-    pub schemas: Arc<Schemas>,
-    /// The type of its objects.
-    pub root: SchemaId,
+    /// What its objects are like beyond their type.
+    pub strategy: &'static Strategy,
+    types: Types,
+    root: Option<SchemaId>,
+    head: String,
     /// The definition it came from; none for a built-in kind.
     pub custom: Option<Custom>,
 }
@@ -84,16 +89,96 @@ pub struct Scale {
     pub label_selector_path: Option<String>,
 }
 
+/// The arena that holds a kind's type.
+enum Types {
+    BuiltIn(&'static Schemas),
+    Custom(Arc<Schemas>),
+}
+
 impl Kind {
-    /// The type of its objects, ready to be walked.
-    pub fn node(&self) -> Node<'_> {
-        self.schemas.node(self.root)
+    /// A built-in kind of the table.
+    pub fn built_in(resource: Resource) -> Kind {
+        let types = Types::BuiltIn(&kinds::builtin().schemas);
+        let root = resource.schema;
+        let strategy = strategy::of(&resource.group, &resource.plural);
+        let head = object::head(&resource.api_version(), &resource.kind);
+        Kind { resource, strategy, types, root, head, custom: None }
+    }
+
+    /// One version of a custom resource.
+    pub fn custom(resource: Resource, schemas: Arc<Schemas>, root: SchemaId, custom: Custom) -> Kind {
+        let types = Types::Custom(schemas);
+        let head = object::head(&resource.api_version(), &resource.kind);
+        Kind {
+            resource,
+            strategy: &strategy::CUSTOM,
+            types,
+            root: Some(root),
+            head,
+            custom: Some(custom),
+        }
+    }
+
+    /// The type of its objects, ready to be walked; none for the few kinds that have no objects.
+    pub fn node(&self) -> Option<Node<'_>> {
+        self.root.map(|root| self.schemas().node(root))
+    }
+
+    /// The arena that holds its type.
+    pub fn schemas(&self) -> &Schemas {
+        match &self.types {
+            Types::BuiltIn(schemas) => schemas,
+            Types::Custom(schemas) => schemas,
+        }
+    }
+
+    /// Whether it is that resource, in whatever version.
+    pub fn is(&self, group: &str, plural: &str) -> bool {
+        *self.resource.group == *group && *self.resource.plural == *plural
+    }
+
+    /// Whether selectors may name the namespace of its objects.
+    pub(crate) fn selects_namespace(&self) -> bool {
+        self.resource.namespaced || self.custom.is_none()
+    }
+
+    /// How each of its objects begins when encoded.
+    pub fn head(&self) -> &str {
+        &self.head
+    }
+
+    /// Whether its objects have a `status` that is written apart.
+    pub fn has_status(&self) -> bool {
+        self.resource.subresource("status").is_some()
+    }
+
+    /// The key under which the store keeps an object.
+    pub fn key(&self, namespace: Option<&str>, name: &str) -> Bytes {
+        let mut key = self.key_prefix(namespace);
+        key.push_str(name);
+        key.into()
+    }
+
+    /// What the keys of its objects, all or those of one namespace, begin with.
+    pub fn prefix(&self, namespace: Option<&str>) -> Bytes {
+        self.key_prefix(namespace).into()
+    }
+
+    fn key_prefix(&self, namespace: Option<&str>) -> String {
+        let group = match (&*self.resource.group, &*self.resource.plural) {
+            ("", _) | ("events.k8s.io", "events") => "core",
+            (group, _) => group,
+        };
+        match namespace.filter(|_| self.resource.namespaced) {
+            Some(namespace) => format!("{group}/{}/{namespace}/", self.resource.plural),
+            None => format!("{group}/{}/", self.resource.plural),
+        }
     }
 }
 
 impl Registry {
     /// A registry that serves these kinds.
-    pub fn new(kinds: Vec<Kind>) -> Registry {
+    pub fn new(kinds: impl IntoIterator<Item = Kind>) -> Registry {
         let served = Served {
             number: 0,
             kinds: kinds.into_iter().map(|kind| (path(&kind.resource), Arc::new(kind))).collect(),
@@ -107,6 +192,17 @@ impl Registry {
     /// The kinds served now.
     pub fn served(&self) -> Arc<Served> {
         self.served.read().expect("no panic while held").clone()
+    }
+
+    /// Serves these custom resources beside the built-in kinds, and no others.
+    pub fn replace_custom(&self, kinds: impl IntoIterator<Item = Arc<Kind>>) {
+        let mut served = self.served.write().expect("no panic while held");
+        let number = served.number + 1;
+        let built_in = served.kinds().filter(|kind| kind.custom.is_none()).cloned();
+        let kinds = built_in.chain(kinds).map(|kind| (path(&kind.resource), kind)).collect();
+        *served = Arc::new(Served { number, kinds });
+        drop(served);
+        self.changes.send_replace(number);
     }
 
     /// Sees each change of what is served, as [`Served::number`].

@@ -16,7 +16,7 @@ pub struct Status {
     kind: &'static str,
     #[serde(rename = "apiVersion")]
     api_version: &'static str,
-    metadata: Empty,
+    metadata: ListMeta,
     status: &'static str,
     /// What happened, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -32,8 +32,11 @@ pub struct Status {
     pub code: u16,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Empty {}
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct ListMeta {
+    #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
+    continue_: String,
+}
 
 /// Kubernetes' `StatusReason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -139,6 +142,28 @@ impl Status {
         Self::failure(StatusCode::CONFLICT, Reason::Conflict, message).about(resource, name)
     }
 
+    /// 409: the object is not what the one who deletes it expects.
+    pub fn precondition_failed(resource: &Resource, name: &str, why: impl fmt::Display) -> Self {
+        let mut status = Self::conflict(resource, name, "");
+        status.message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            qualified(&resource.kind, &resource.group)
+        );
+        status.details.get_or_insert_default().kind = resource.kind.to_string();
+        status
+    }
+
+    /// 409: a pod cannot be bound to a node.
+    pub fn binding_conflict(name: &str, why: impl fmt::Display) -> Self {
+        let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
+        let details = Details {
+            name: name.into(),
+            kind: "pods/binding".into(),
+            ..Details::default()
+        };
+        Self::failure(StatusCode::CONFLICT, Reason::Conflict, message).with(details)
+    }
+
     /// 409: the object is no longer what the writer read.
     pub fn modified(resource: &Resource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
@@ -240,6 +265,24 @@ impl Status {
         Self::failure(StatusCode::GONE, Reason::Expired, message)
     }
 
+    /// 410: the rest of a list is no longer kept; the token goes on with what there is now.
+    // apiserver/pkg/storage/etcd3/errors.go, handleCompactedErrorForContinue
+    pub fn expired_continue(token: String) -> Self {
+        let message = "The provided continue parameter is too old to display a consistent list result. \
+             You can start a new list without the continue parameter, or use the continue token in this response to \
+             retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - \
+             objects that were created, modified, or deleted between the time the first chunk was returned and now may \
+             show up in the list.";
+        let mut status = Self::expired(message);
+        status.metadata.continue_ = token;
+        status
+    }
+
+    /// 413: there is more of something than the server takes.
+    pub fn too_much(message: impl Into<String>) -> Self {
+        Self::failure(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message)
+    }
+
     /// 413: the body has more bytes than that.
     pub fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
@@ -310,11 +353,16 @@ impl Status {
         }
     }
 
+    /// 201: something was done, and there is no object to show.
+    pub fn created() -> Self {
+        Self { code: StatusCode::CREATED.as_u16(), ..Self::success() }
+    }
+
     fn success() -> Self {
         Self {
             kind: "Status",
             api_version: "v1",
-            metadata: Empty {},
+            metadata: ListMeta::default(),
             status: "Success",
             message: String::new(),
             reason: None,

@@ -166,7 +166,10 @@ mod tests {
     fn kind(group: &str, version: &str, plural: &str, custom: Option<Custom>) -> Kind {
         let resource = kinds::builtin().resource(group, version, plural).unwrap().clone();
         let root = resource.schema.unwrap();
-        Kind { resource, schemas: Arc::default(), root, custom }
+        match custom {
+            Some(custom) => Kind::custom(resource, Arc::default(), root, custom),
+            None => Kind::built_in(resource),
+        }
     }
 
     fn cells(kind: &Kind, mut object: Value) -> Value {

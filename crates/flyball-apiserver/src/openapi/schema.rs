@@ -80,8 +80,8 @@ impl Components {
     }
 
     fn built_in(&mut self, kind: &Kind) -> String {
-        let root = kind.node().schema();
-        let name = root.name.as_deref().unwrap_or(&kind.resource.kind).to_owned();
+        let name = kind.node().and_then(|node| node.schema().name.as_deref());
+        let name = name.unwrap_or(&kind.resource.kind).to_owned();
         self.add(&name);
         name
     }

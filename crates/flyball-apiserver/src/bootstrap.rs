@@ -1,0 +1,42 @@
+//! What every cluster has from the start.
+
+use crate::call::Call;
+use crate::handle;
+use crate::registry::Kind;
+use crate::request::Route;
+use crate::server::ApiServer;
+use crate::status::{Result, Status};
+use http::{HeaderMap, HeaderValue, Method, header};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Adds to the store what every cluster has and this one lacks.
+pub(crate) async fn seed(server: &ApiServer) -> Result<()> {
+    for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        create(server, "/api/v1/namespaces", &namespace).await?;
+    }
+    Ok(())
+}
+
+async fn create(server: &ApiServer, path: &str, object: &Value) -> Result<()> {
+    let route = Route::read(&Method::POST, &path.parse().expect("a path of ours"));
+    let kind = kind(server, &route)?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::USER_AGENT, HeaderValue::from_static("flyball"));
+    let mut call = Call::new(server.clone(), kind, route, headers);
+    call.body = object.to_string().into();
+    match handle::handle(&call).await {
+        Err(status) if status.code != 409 => Err(status),
+        _ => Ok(()),
+    }
+}
+
+fn kind(server: &ApiServer, route: &Route) -> Result<Arc<Kind>> {
+    let target = route.target.as_ref().ok_or_else(Status::no_such_path)?;
+    let served = server.registry().served();
+    served
+        .find(&target.group, &target.version, &target.resource)
+        .cloned()
+        .ok_or_else(Status::no_such_path)
+}

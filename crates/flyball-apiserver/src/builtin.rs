@@ -1,0 +1,36 @@
+//! What built-in kinds default, take back and check beyond their types, a file per kind or family.
+//! The facts are those of `pkg/apis/*/v1/defaults.go` and `pkg/registry` in Kubernetes.
+
+pub mod batch;
+pub mod config_map;
+pub mod definition;
+pub mod event;
+pub mod namespace;
+pub mod network;
+pub mod pod;
+pub mod secret;
+pub mod service;
+pub mod volume;
+pub mod workload;
+
+use serde_json::{Map, Value};
+
+/// Fills in a field that is absent.
+fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
+    if let Some(members) = object.as_object_mut()
+        && members.get(field).is_none_or(Value::is_null)
+    {
+        members.insert(field.to_owned(), value.into());
+    }
+}
+
+/// An object in a field, made if absent.
+fn at<'a>(object: &'a mut Value, field: &str) -> &'a mut Value {
+    fill(object, field, Map::new());
+    &mut object[field]
+}
+
+/// The items of a list in a field; none if it is absent.
+fn items<'a>(object: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Value> {
+    object.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
+}

@@ -1,0 +1,72 @@
+//! ConfigMaps, and what they share with Secrets.
+
+use flyball_schema::names;
+use flyball_schema::violation::Violation;
+use serde_json::Value;
+
+/// How many bytes all values may have together.
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// Finds what is wrong with a ConfigMap.
+// pkg/apis/core/validation/validation.go, ValidateConfigMap and ValidateConfigMapUpdate
+pub fn validate(map: &Value, live: Option<&Value>) -> Vec<Violation> {
+    let mut violations = validate_keys(&map["data"], "data");
+    let texts = map["data"].as_object();
+    for key in map["binaryData"].as_object().into_iter().flatten().map(|(key, _)| key) {
+        if texts.is_some_and(|texts| texts.contains_key(key)) {
+            let why = "duplicate of key present in data";
+            violations.push(Violation::invalid("data", key.as_str(), why));
+        }
+    }
+    violations.extend(validate_keys(&map["binaryData"], "binaryData"));
+    violations.extend(validate_size(map, &["data", "binaryData"]));
+    if let Some(live) = live {
+        violations.extend(validate_immutable(map, live, &["data", "binaryData"]));
+    }
+    violations
+}
+
+pub(super) fn validate_keys(values: &Value, path: &str) -> Vec<Violation> {
+    let keys = values.as_object().into_iter().flatten().map(|(key, _)| key);
+    let wrong = |key: &String| {
+        let path = format!("{path}[{key}]");
+        let all = names::config_key(key);
+        all.into_iter()
+            .map(|why| Violation::invalid(path.clone(), key.as_str(), &why))
+            .collect::<Vec<_>>()
+    };
+    keys.flat_map(wrong).collect()
+}
+
+pub(super) fn validate_size(object: &Value, fields: &[&str]) -> Option<Violation> {
+    let bytes = |field: &&str| -> usize {
+        let values = object[*field].as_object().into_iter().flatten();
+        let plain = *field == "data" && object["kind"] == "ConfigMap";
+        values
+            .map(|(_, value)| value.as_str().map_or(0, |text| if plain { text.len() } else { text.len() / 4 * 3 }))
+            .sum()
+    };
+    let total: usize = fields.iter().map(bytes).sum();
+    (total > MOST_BYTES).then(|| {
+        let path = if object["kind"] == "ConfigMap" { "" } else { "data" };
+        Violation::too_long(path, MOST_BYTES as u64)
+    })
+}
+
+/// What an object that said it is immutable may not change.
+pub(super) fn validate_immutable(object: &Value, live: &Value, fields: &[&str]) -> Vec<Violation> {
+    if live["immutable"] != true {
+        return Vec::new();
+    }
+    let mut violations = Vec::new();
+    let why = "field is immutable when `immutable` is set";
+    if object["immutable"] != true {
+        violations.push(Violation::forbidden("immutable", why));
+    }
+    for field in fields {
+        if object[*field] != live[*field] {
+            violations.push(Violation::forbidden(*field, why));
+        }
+    }
+    violations
+}

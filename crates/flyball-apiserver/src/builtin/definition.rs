@@ -1,0 +1,38 @@
+//! CustomResourceDefinitions, as objects. What they define is served by `definition`.
+
+use super::{at, fill};
+use flyball_schema::violation::Violation;
+use serde_json::{Value, json};
+
+/// Fills in the names that follow from the kind, and that nothing is converted.
+// apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go
+pub fn default(definition: &mut Value) {
+    let spec = at(definition, "spec");
+    let names = at(spec, "names");
+    if let Some(kind) = names["kind"].as_str().map(str::to_owned).filter(|kind| !kind.is_empty()) {
+        fill(names, "singular", kind.to_lowercase());
+        fill(names, "listKind", format!("{kind}List"));
+    }
+    fill(spec, "conversion", json!({"strategy": "None"}));
+}
+
+/// Notes the version in which objects are stored.
+pub fn prepare(definition: &mut Value, _live: Option<&Value>) {
+    let stored = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let stored = stored.clone().find(|version| version["storage"] == true);
+    let Some(name) = stored.and_then(|version| version["name"].as_str()).map(str::to_owned) else {
+        return;
+    };
+    let status = at(definition, "status");
+    fill(status, "storedVersions", json!([]));
+    if let Some(versions) = status["storedVersions"].as_array_mut()
+        && !versions.iter().any(|version| *version == name)
+    {
+        versions.push(name.into());
+    }
+}
+
+/// Finds what is wrong with a definition.
+pub fn validate(_definition: &Value, _live: Option<&Value>) -> Vec<Violation> {
+    Vec::new()
+}

@@ -1,0 +1,45 @@
+//! Whether a namespace takes new objects, as the admission plugin NamespaceLifecycle decides it.
+
+use crate::call::Call;
+use crate::object;
+use crate::status::{Cause, Result, Status};
+use bytes::Bytes;
+
+/// Namespaces that nobody may delete.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// Refuses a new object in a namespace that is not there, or is about to go.
+pub(super) async fn create(call: &Call, name: &str) -> Result<()> {
+    let Some(namespace) = call.namespace() else {
+        return Ok(());
+    };
+    let key = Bytes::from(format!("core/namespaces/{namespace}"));
+    let entry = match call.store().get(&key).await {
+        Ok(entry) => entry,
+        Err(error) => return call.store_failed(error),
+    };
+    let Some(entry) = entry else {
+        let served = call.server.registry().served();
+        let kind = served.find("", "v1", "namespaces").expect("namespaces are built in");
+        return Err(Status::not_found(&kind.resource, namespace));
+    };
+    if object::peek(&entry.value).metadata.deletion_timestamp.is_none() {
+        return Ok(());
+    }
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut status = Status::forbidden(&call.kind.resource, name, why);
+    status.details.get_or_insert_default().causes.push(Cause {
+        reason: "NamespaceTerminating".into(),
+        message: format!("namespace {namespace} is being terminated"),
+        field: "metadata.namespace".into(),
+    });
+    Err(status)
+}
+
+/// Refuses the deletion of a namespace that no cluster can do without.
+pub(super) fn delete(call: &Call, name: &str) -> Result<()> {
+    if call.kind.is("", "namespaces") && IMMORTAL.contains(&name) {
+        return Err(Status::forbidden(&call.kind.resource, name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! POST of a Binding: a pod gets its node.
+
+use super::{Part, decode, update};
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::object;
+use crate::options::{WriteOptions, causes};
+use crate::status::{Result, Status};
+use flyball_schema::violation::Violation;
+use serde_json::{Value, json};
+
+/// Binds a pod to a node.
+// pkg/registry/core/pod/storage/storage.go, BindingREST
+pub(super) async fn bind(call: &Call) -> Result<Answer> {
+    let options = WriteOptions::create(&call.query, &call.headers)?;
+    let (binding, _) = decode::untyped(&call.body, options.field_validation)?;
+    let name = object::name(&binding);
+    if !name.is_empty() && name != call.name() {
+        let why = format!("name in URL does not match name in Binding object: {} != {name}", call.name());
+        return Err(Status::bad_request(why));
+    }
+    let target = &binding["target"];
+    refuse(call, target)?;
+    let node = target["name"].as_str().unwrap_or_default();
+    let now = call.now();
+    update::write(call, Part::Whole, options.dry_run, |live| {
+        let live = live.ok_or_else(|| call.not_found())?;
+        let mut pod = live.clone();
+        place(call, &mut pod, node, &now)?;
+        Ok(Some(pod))
+    })
+    .await?;
+    Ok(Answer::Done(Status::created()))
+}
+
+fn refuse(call: &Call, target: &Value) -> Result<()> {
+    let mut violations = Vec::new();
+    let kind = target["kind"].as_str().unwrap_or_default();
+    if !kind.is_empty() && kind != "Node" {
+        violations.push(Violation::not_supported("target.kind", kind, &["Node", "<empty>"]));
+    }
+    if target["name"].as_str().unwrap_or_default().is_empty() {
+        violations.push(Violation::required("target.name", ""));
+    }
+    if violations.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid("", "Binding", call.name(), causes(violations)))
+}
+
+fn place(call: &Call, pod: &mut Value, node: &str, now: &str) -> Result<()> {
+    let conflict = |why: String| Err(Status::binding_conflict(call.name(), why));
+    let name = call.name();
+    if object::is_deleting(pod) {
+        return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));
+    }
+    if let Some(placed) = pod["spec"]["nodeName"].as_str().filter(|placed| !placed.is_empty()) {
+        return conflict(format!("pod {name} is already assigned to node {placed:?}"));
+    }
+    pod["spec"]["nodeName"] = node.into();
+    let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
+    match pod["status"]["conditions"].as_array_mut() {
+        Some(conditions) => {
+            conditions.retain(|condition| condition["type"] != "PodScheduled");
+            conditions.push(condition);
+        }
+        None => pod["status"]["conditions"] = json!([condition]),
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Who owns which field: `metadata.managedFields`, kept with every write.
+
+use super::Part;
+use crate::call::Call;
+use crate::registry::Kind;
+use flyball_schema::managed_fields::{self, ApplyError, Request, Version};
+use flyball_schema::schema::Node;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Who writes what.
+pub(super) struct Writer<'a> {
+    pub kind: &'a Kind,
+    pub others: &'a [Arc<Kind>],
+    pub part: Part,
+    pub manager: &'a str,
+    pub now: &'a str,
+}
+
+impl Writer<'_> {
+    /// Records in a new object, or in the new state of one, who owns what.
+    pub fn update(&self, live: Option<&Value>, object: &mut Value) {
+        self.with(live, |request| managed_fields::update(request, object));
+    }
+
+    /// Merges an applied configuration; none if it changes nothing.
+    pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Option<Value>, ApplyError> {
+        self.with(live, |request| managed_fields::apply(request, config, force))
+            .unwrap_or(Ok(None))
+    }
+
+    fn with<T>(&self, live: Option<&Value>, then: impl FnOnce(&Request<'_>) -> T) -> Option<T> {
+        let node = self.kind.node()?;
+        let api_version = self.kind.resource.api_version();
+        let names: Vec<String> = self.others.iter().map(|kind| kind.resource.api_version()).collect();
+        let versions: Vec<(&str, Version<'_>)> = names
+            .iter()
+            .zip(self.others)
+            .filter_map(|(name, kind)| Some((name.as_str(), self.version(kind, kind.node()?))))
+            .collect();
+        let reset = self.reset();
+        Some(then(&Request {
+            node,
+            live,
+            manager: self.manager,
+            api_version: &api_version,
+            kind: &self.kind.resource.kind,
+            subresource: self.part.subresource(),
+            reset: &reset,
+            versions: &versions,
+            now: self.now,
+        }))
+    }
+
+    fn version<'a>(&self, kind: &Kind, node: Node<'a>) -> Version<'a> {
+        match kind.custom {
+            Some(_) => Version::Same(node),
+            None => Version::Foreign,
+        }
+    }
+
+    /// What a write to this part never changes.
+    fn reset(&self) -> Vec<&'static str> {
+        match (self.part, self.kind.custom.is_some()) {
+            (Part::Whole | Part::Scale, _) if self.kind.has_status() => vec!["status"],
+            (Part::Whole | Part::Scale, _) => Vec::new(),
+            (Part::Status, true) => vec!["metadata", "spec"],
+            (Part::Status, false) if self.kind.strategy.status_keeps_labels => vec!["spec", "metadata.labels"],
+            (Part::Status, false) => vec!["spec"],
+            (Part::Finalize, _) => vec!["status"],
+        }
+    }
+}
+
+/// The other versions in which the objects of a call's kind are served.
+pub(super) fn other_versions(call: &Call) -> Vec<Arc<Kind>> {
+    let resource = &call.kind.resource;
+    let served = call.server.registry().served();
+    let same = |kind: &&Arc<Kind>| kind.resource.group == resource.group && kind.resource.plural == resource.plural;
+    served
+        .kinds()
+        .filter(same)
+        .filter(|kind| kind.resource.version != resource.version)
+        .cloned()
+        .collect()
+}

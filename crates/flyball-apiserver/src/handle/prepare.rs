@@ -1,0 +1,210 @@
+//! What the server writes into an object by itself before it is stored, and what it takes back.
+
+use super::Part;
+use crate::object::{self, metadata, metadata_mut};
+use crate::options::causes;
+use crate::registry::Kind;
+use crate::status::{Result, Status};
+use crate::strategy::Generation;
+use flyball_schema::metadata as meta_rules;
+use flyball_schema::violation::Violation;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// What follows a `generateName`: no vowels, so that no words come about.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// How much of a `generateName` is used.
+const MOST_PREFIX_BYTES: usize = 58;
+
+/// Takes from a new object what only the server may write.
+// apiserver/pkg/registry/rest/meta.go, WipeObjectMetaSystemFields
+pub(super) fn wipe(object: &mut Value) {
+    let metadata = metadata_mut(object);
+    for field in [
+        "creationTimestamp",
+        "uid",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+    ] {
+        metadata.remove(field);
+    }
+}
+
+/// Fills in what the type and the kind say of absent fields.
+pub(super) fn default(kind: &Kind, object: &mut Value) {
+    if let Some(node) = kind.node() {
+        crate::pending::default(node, object);
+    }
+    (kind.strategy.default)(object);
+}
+
+/// Makes a name for an object that asks for one; says whether it did.
+pub(super) fn generate_name(object: &mut Value) -> bool {
+    let prefix = object::text(object, "generateName");
+    if prefix.is_empty() || !object::name(object).is_empty() {
+        return false;
+    }
+    let mut cut = prefix.len().min(MOST_PREFIX_BYTES);
+    while !prefix.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    let random = Uuid::new_v4();
+    let suffix = random.as_bytes()[..5]
+        .iter()
+        .map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]));
+    let name: String = prefix[..cut].chars().chain(suffix).collect();
+    metadata_mut(object).insert("name".into(), name.into());
+    true
+}
+
+/// Makes an object ready to be stored for the first time.
+pub(super) fn create(kind: &Kind, object: &mut Value, now: &str) {
+    let metadata = metadata_mut(object);
+    metadata.insert("uid".into(), Uuid::new_v4().to_string().into());
+    metadata.insert("creationTimestamp".into(), now.into());
+    if kind.strategy.generation != Generation::Untracked {
+        metadata.insert("generation".into(), 1.into());
+    }
+    if kind.has_status() {
+        reset_status(kind, object, None);
+    }
+    (kind.strategy.prepare)(object, None);
+}
+
+/// Makes an object ready to take the place of a stored one.
+// apiserver/pkg/registry/rest/update.go, BeforeUpdate
+pub(super) fn update(kind: &Kind, part: Part, object: &mut Value, live: &Value) {
+    keep_metadata(object, live, &["generation"]);
+    match part {
+        Part::Whole | Part::Scale if kind.has_status() => reset_status(kind, object, Some(live)),
+        Part::Whole | Part::Scale => {}
+        Part::Status => keep_all_but_status(kind, object, live),
+        Part::Finalize => keep_all_but_finalizers(object, live),
+    }
+    if matches!(part, Part::Whole | Part::Scale) {
+        (kind.strategy.prepare)(object, Some(live));
+        if is_new_generation(kind, object, live) {
+            let generation = object::generation(live) + 1;
+            metadata_mut(object).insert("generation".into(), generation.into());
+        }
+    }
+    if object::text(object, "uid").is_empty() {
+        keep_metadata(object, live, &["uid"]);
+    }
+    keep_metadata(object, live, &["creationTimestamp"]);
+    if object::is_deleting(live) {
+        keep_metadata(object, live, &["deletionTimestamp"]);
+    }
+    if metadata(live).contains_key("deletionGracePeriodSeconds") {
+        let given = metadata(object).get("deletionGracePeriodSeconds").cloned();
+        if given.is_none_or(|seconds| seconds.is_null()) {
+            keep_metadata(object, live, &["deletionGracePeriodSeconds"]);
+        }
+    }
+}
+
+fn keep_metadata(object: &mut Value, live: &Value, fields: &[&str]) {
+    for field in fields {
+        match metadata(live).get(*field) {
+            Some(value) => metadata_mut(object).insert((*field).to_owned(), value.clone()),
+            None => metadata_mut(object).remove(*field),
+        };
+    }
+}
+
+fn reset_status(kind: &Kind, object: &mut Value, live: Option<&Value>) {
+    let status = live.map_or(Value::Null, |live| live["status"].clone());
+    let Some(members) = object.as_object_mut() else { return };
+    match status {
+        Value::Null => members.remove("status"),
+        status => members.insert("status".into(), status),
+    };
+    // Go writes an empty status where the type has one that is no pointer.
+    if live.is_none() && kind.custom.is_none() {
+        default(kind, object);
+    }
+}
+
+fn keep_all_but_status(kind: &Kind, object: &mut Value, live: &Value) {
+    let status = object["status"].take();
+    let mut kept = live.clone();
+    let kept_members = kept.as_object_mut().expect("a stored object is an object");
+    match status {
+        Value::Null => kept_members.remove("status"),
+        status => kept_members.insert("status".into(), status),
+    };
+    let mut new_metadata = std::mem::take(metadata_mut(object));
+    let old_metadata = metadata_mut(&mut kept);
+    if kind.custom.is_some() {
+        let managed = new_metadata.remove("managedFields").unwrap_or(Value::Null);
+        let version = new_metadata.remove("resourceVersion").unwrap_or(Value::Null);
+        old_metadata.insert("managedFields".into(), managed);
+        old_metadata.insert("resourceVersion".into(), version);
+    } else {
+        if kind.strategy.status_keeps_labels {
+            keep(&mut new_metadata, old_metadata, "labels");
+        }
+        *old_metadata = new_metadata;
+    }
+    *object = kept;
+}
+
+fn keep_all_but_finalizers(object: &mut Value, live: &Value) {
+    let finalizers = object["spec"]["finalizers"].take();
+    let status = live["status"].clone();
+    *object::field_mut(object, "spec") = live["spec"].as_object().cloned().unwrap_or_default();
+    object["spec"]["finalizers"] = finalizers;
+    object["status"] = status;
+}
+
+fn keep(new: &mut Map<String, Value>, old: &Map<String, Value>, field: &str) {
+    match old.get(field) {
+        Some(value) => new.insert(field.to_owned(), value.clone()),
+        None => new.remove(field),
+    };
+}
+
+fn is_new_generation(kind: &Kind, object: &Value, live: &Value) -> bool {
+    let counted = |object: &Value| {
+        let mut members = object.as_object().cloned().unwrap_or_default();
+        members.remove("metadata");
+        if kind.has_status() {
+            members.remove("status");
+        }
+        members
+    };
+    match kind.strategy.generation {
+        Generation::Untracked => false,
+        Generation::Spec => counted(object) != counted(live),
+        Generation::SpecAndAnnotations => {
+            counted(object) != counted(live) || metadata(object).get("annotations") != metadata(live).get("annotations")
+        }
+    }
+}
+
+/// Refuses an object that its kind does not allow.
+pub(super) fn validate(kind: &Kind, object: &Value, live: Option<&Value>) -> Result<()> {
+    let mut violations = Vec::new();
+    let namespaced = kind.resource.namespaced;
+    let own = |violations: &mut Vec<Violation>| {
+        if let Some(node) = kind.node() {
+            violations.extend(match live {
+                Some(live) => crate::pending::validate_update(node, object, live),
+                None => crate::pending::validate(node, object),
+            });
+        }
+        violations.extend((kind.strategy.validate)(object, live));
+    };
+    let common = meta_rules::validate(&object["metadata"], namespaced, kind.strategy.names, "metadata");
+    violations.extend(common);
+    if let Some(live) = live {
+        violations.extend(meta_rules::validate_update(&object["metadata"], &live["metadata"], "metadata"));
+    }
+    own(&mut violations);
+    if violations.is_empty() {
+        return Ok(());
+    }
+    let resource = &kind.resource;
+    Err(Status::invalid(&resource.group, &resource.kind, object::name(object), causes(violations)))
+}

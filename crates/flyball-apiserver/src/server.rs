@@ -1,0 +1,126 @@
+//! The API server: a value that answers requests. What it knows is in its store; the registry follows from that.
+
+use crate::body::Body;
+use crate::call::Call;
+use crate::clock::Clock;
+use crate::frames::Frames;
+use crate::nonresource::{self, Documents};
+use crate::output;
+use crate::registry::{Kind, Registry};
+use crate::request::Route;
+use crate::resolve::{self, Resolved};
+use crate::status::{Result, Status};
+use crate::{bootstrap, respond};
+use bytes::Bytes;
+use flyball_schema::kinds;
+use flyball_store::Store;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// The most bytes that the body of a request may have.
+pub const MOST_BODY_BYTES: usize = 3 * 1024 * 1024;
+
+/// A Kubernetes API server over a store; clones share it.
+#[derive(Clone)]
+pub struct ApiServer(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    registry: Registry,
+    clock: Clock,
+    frames: Frames,
+    documents: Documents,
+}
+
+impl ApiServer {
+    /// Serves what the store holds, and first adds what every cluster has.
+    pub async fn start(store: Store) -> Result<ApiServer> {
+        let registry = Registry::new(kinds::builtin().resources.iter().cloned().map(Kind::built_in));
+        let server = ApiServer(Arc::new(Inner {
+            store,
+            registry,
+            clock: Clock::start(),
+            frames: Frames::default(),
+            documents: Documents::default(),
+        }));
+        bootstrap::seed(&server).await?;
+        Ok(server)
+    }
+
+    /// Where objects are kept.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// Which kinds are served.
+    pub fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    /// What time it is.
+    pub fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// The lines of watches.
+    pub(crate) fn frames(&self) -> &Frames {
+        &self.0.frames
+    }
+
+    /// Answers a request.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<tower::BoxError>,
+    {
+        let (parts, body) = request.into_parts();
+        let route = Route::read(&parts.method, &parts.uri);
+        let served = self.registry().served();
+        let headers = &parts.headers;
+        let response = match resolve::resolve(&served, &route) {
+            Resolved::Kind(kind) => {
+                let call = Call::new(self.clone(), kind, route, headers.clone());
+                respond::answer(call, read(body)).await
+            }
+            Resolved::Refused(status) => output::refuse(headers, &route.query, &status),
+            Resolved::Missing(target) => nonresource::not_found(headers, &route.query, target),
+            Resolved::Path => nonresource::respond(&self.0.documents, &served, &self.0.clock, headers, &route),
+        };
+        output::finish(headers, response)
+    }
+}
+
+async fn read<B>(body: B) -> Result<Bytes>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<tower::BoxError>,
+{
+    match Limited::new(body, MOST_BODY_BYTES).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(MOST_BODY_BYTES)),
+        Err(error) => Err(Status::bad_request(format!("read the body: {error}"))),
+    }
+}
+
+impl<B> tower::Service<Request<B>> for ApiServer
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<tower::BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _ctx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.respond(request).await) })
+    }
+}

@@ -1,0 +1,303 @@
+//! How kinds differ beyond their types: what may be created, updated and deleted how.
+//! The facts are those of `pkg/registry/*/strategy.go` in Kubernetes; what defaults and checks do is in `builtin`.
+
+use crate::builtin;
+use flyball_schema::names::NameRule;
+use flyball_schema::violation::Violation;
+use serde_json::Value;
+
+/// What the objects of a kind are like beyond their type.
+#[derive(Clone, Copy)]
+pub struct Strategy {
+    /// Which names they may have.
+    pub names: NameRule,
+    /// Whether a PUT of an object that is not there creates it.
+    pub create_on_update: bool,
+    /// Whether a PUT may leave out the resource version.
+    pub unconditional_update: bool,
+    /// Whether a DELETE answers with the object instead of a Status.
+    pub returns_deleted: bool,
+    /// What becomes of dependents when a DELETE does not say.
+    pub dependents: Dependents,
+    /// What counts as a new generation.
+    pub generation: Generation,
+    /// Whether a write of the status keeps the labels as they are.
+    pub status_keeps_labels: bool,
+    /// Fields that selectors may name besides name and namespace, and where they are.
+    pub fields: &'static [(&'static str, &'static str)],
+    /// Fills in what users leave out.
+    pub default: fn(&mut Value),
+    /// Takes back what users may not write, and writes what follows; gets the stored object on an update.
+    pub prepare: fn(&mut Value, Option<&Value>),
+    /// Finds what is wrong beyond the type; gets the stored object on an update.
+    pub validate: fn(&Value, Option<&Value>) -> Vec<Violation>,
+}
+
+/// What becomes of dependents when a DELETE does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dependents {
+    /// The garbage collector deletes them.
+    Deleted,
+    /// They stay, without their owner.
+    Orphaned,
+    /// The kind never has any.
+    Unsupported,
+}
+
+/// What counts as a new generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// Nothing: the kind does not count.
+    Untracked,
+    /// Every change outside of metadata and status.
+    Spec,
+    /// The same, and of annotations.
+    SpecAndAnnotations,
+}
+
+const PLAIN: Strategy = Strategy {
+    names: NameRule::Subdomain,
+    create_on_update: false,
+    unconditional_update: true,
+    returns_deleted: false,
+    dependents: Dependents::Deleted,
+    generation: Generation::Untracked,
+    status_keeps_labels: false,
+    fields: &[],
+    default: |_| {},
+    prepare: |_, _| {},
+    validate: |_, _| Vec::new(),
+};
+const COUNTED: Strategy = Strategy { generation: Generation::Spec, ..PLAIN };
+const CONDITIONAL: Strategy = Strategy { unconditional_update: false, ..PLAIN };
+const COUNTED_CONDITIONAL: Strategy = Strategy { generation: Generation::Spec, ..CONDITIONAL };
+const ROLE: Strategy = Strategy {
+    names: NameRule::PathSegment,
+    create_on_update: true,
+    ..PLAIN
+};
+const RETURNED: Strategy = Strategy { returns_deleted: true, ..PLAIN };
+
+/// Every custom resource.
+pub static CUSTOM: Strategy = COUNTED_CONDITIONAL;
+
+// tidy: table
+static TABLE: &[(&str, &str, Strategy)] = &[
+    ("", "configmaps", Strategy { validate: builtin::config_map::validate, ..PLAIN }),
+    ("", "endpoints", Strategy { create_on_update: true, ..PLAIN }),
+    ("", "events", EVENT),
+    ("", "limitranges", Strategy { create_on_update: true, ..PLAIN }),
+    (
+        "",
+        "namespaces",
+        Strategy {
+            names: NameRule::Label,
+            returns_deleted: true,
+            fields: &[("name", "metadata.name"), ("status.phase", "status.phase")],
+            default: builtin::namespace::default,
+            prepare: builtin::namespace::prepare,
+            ..PLAIN
+        },
+    ),
+    (
+        "",
+        "nodes",
+        Strategy {
+            fields: &[("spec.unschedulable", "spec.unschedulable")],
+            ..PLAIN
+        },
+    ),
+    (
+        "",
+        "persistentvolumeclaims",
+        Strategy {
+            default: builtin::volume::default_claim,
+            prepare: builtin::volume::prepare,
+            ..RETURNED
+        },
+    ),
+    (
+        "",
+        "persistentvolumes",
+        Strategy {
+            default: builtin::volume::default_volume,
+            prepare: builtin::volume::prepare,
+            ..RETURNED
+        },
+    ),
+    (
+        "",
+        "pods",
+        Strategy {
+            returns_deleted: true,
+            fields: builtin::pod::FIELDS,
+            default: builtin::pod::default,
+            prepare: builtin::pod::prepare,
+            validate: builtin::pod::validate,
+            ..COUNTED
+        },
+    ),
+    (
+        "",
+        "podtemplates",
+        Strategy {
+            returns_deleted: true,
+            default: builtin::pod::default_template,
+            ..COUNTED
+        },
+    ),
+    (
+        "",
+        "replicationcontrollers",
+        Strategy {
+            dependents: Dependents::Orphaned,
+            fields: &[("status.replicas", "status.replicas")],
+            default: builtin::workload::default_replication_controller,
+            ..COUNTED
+        },
+    ),
+    ("", "resourcequotas", RETURNED),
+    (
+        "",
+        "secrets",
+        Strategy {
+            fields: &[("type", "type")],
+            default: builtin::secret::default,
+            validate: builtin::secret::validate,
+            ..PLAIN
+        },
+    ),
+    ("", "serviceaccounts", RETURNED),
+    (
+        "",
+        "services",
+        Strategy {
+            names: NameRule::Label1035,
+            create_on_update: true,
+            returns_deleted: true,
+            fields: &[("spec.clusterIP", "spec.clusterIP"), ("spec.type", "spec.type")],
+            default: builtin::service::default,
+            prepare: builtin::service::prepare,
+            validate: builtin::service::validate,
+            ..PLAIN
+        },
+    ),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies", COUNTED_CONDITIONAL),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", COUNTED_CONDITIONAL),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", COUNTED_CONDITIONAL),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies", COUNTED_CONDITIONAL),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", COUNTED_CONDITIONAL),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", COUNTED_CONDITIONAL),
+    (
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        Strategy {
+            returns_deleted: true,
+            default: builtin::definition::default,
+            prepare: builtin::definition::prepare,
+            validate: builtin::definition::validate,
+            ..COUNTED_CONDITIONAL
+        },
+    ),
+    ("apiregistration.k8s.io", "apiservices", CONDITIONAL),
+    ("apps", "controllerrevisions", PLAIN),
+    (
+        "apps",
+        "daemonsets",
+        Strategy { default: builtin::workload::default_daemon_set, ..COUNTED },
+    ),
+    (
+        "apps",
+        "deployments",
+        Strategy {
+            generation: Generation::SpecAndAnnotations,
+            status_keeps_labels: true,
+            default: builtin::workload::default_deployment,
+            validate: builtin::workload::validate,
+            ..PLAIN
+        },
+    ),
+    (
+        "apps",
+        "replicasets",
+        Strategy {
+            fields: &[("status.replicas", "status.replicas")],
+            default: builtin::workload::default_replica_set,
+            validate: builtin::workload::validate,
+            ..COUNTED
+        },
+    ),
+    (
+        "apps",
+        "statefulsets",
+        Strategy { default: builtin::workload::default_stateful_set, ..COUNTED },
+    ),
+    ("batch", "cronjobs", Strategy { default: builtin::batch::default_cron_job, ..COUNTED }),
+    (
+        "batch",
+        "jobs",
+        Strategy {
+            dependents: Dependents::Orphaned,
+            fields: &[("status.successful", "status.succeeded")],
+            default: builtin::batch::default_job,
+            prepare: builtin::batch::prepare_job,
+            ..COUNTED
+        },
+    ),
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests",
+        Strategy { fields: &[("spec.signerName", "spec.signerName")], ..PLAIN },
+    ),
+    ("certificates.k8s.io", "clustertrustbundles", CONDITIONAL),
+    (
+        "coordination.k8s.io",
+        "leasecandidates",
+        Strategy { create_on_update: true, ..CONDITIONAL },
+    ),
+    ("coordination.k8s.io", "leases", Strategy { create_on_update: true, ..CONDITIONAL }),
+    ("discovery.k8s.io", "endpointslices", COUNTED),
+    ("events.k8s.io", "events", EVENT),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas", COUNTED),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", COUNTED),
+    ("networking.k8s.io", "ingressclasses", COUNTED),
+    ("networking.k8s.io", "ingresses", COUNTED),
+    (
+        "networking.k8s.io",
+        "networkpolicies",
+        Strategy { default: builtin::network::default_policy, ..COUNTED },
+    ),
+    ("node.k8s.io", "runtimeclasses", Strategy { create_on_update: true, ..CONDITIONAL }),
+    ("policy", "poddisruptionbudgets", COUNTED_CONDITIONAL),
+    ("rbac.authorization.k8s.io", "clusterrolebindings", ROLE),
+    ("rbac.authorization.k8s.io", "clusterroles", ROLE),
+    ("rbac.authorization.k8s.io", "rolebindings", ROLE),
+    ("rbac.authorization.k8s.io", "roles", ROLE),
+    ("resource.k8s.io", "deviceclasses", Strategy { returns_deleted: true, ..COUNTED }),
+    ("resource.k8s.io", "resourceclaims", RETURNED),
+    ("resource.k8s.io", "resourceclaimtemplates", RETURNED),
+    ("resource.k8s.io", "resourceslices", Strategy { returns_deleted: true, ..COUNTED }),
+    ("scheduling.k8s.io", "priorityclasses", COUNTED),
+    ("storage.k8s.io", "csidrivers", Strategy { returns_deleted: true, ..COUNTED_CONDITIONAL }),
+    ("storage.k8s.io", "csinodes", Strategy { returns_deleted: true, ..CONDITIONAL }),
+    ("storage.k8s.io", "csistoragecapacities", CONDITIONAL),
+    ("storage.k8s.io", "storageclasses", RETURNED),
+    ("storage.k8s.io", "volumeattachments", Strategy { returns_deleted: true, ..CONDITIONAL }),
+    ("storage.k8s.io", "volumeattributesclasses", RETURNED),
+];
+
+const EVENT: Strategy = Strategy {
+    create_on_update: true,
+    dependents: Dependents::Unsupported,
+    fields: builtin::event::FIELDS,
+    ..PLAIN
+};
+
+/// What the objects of a built-in kind are like.
+pub fn of(group: &str, plural: &str) -> &'static Strategy {
+    static OTHERS: Strategy = PLAIN;
+    TABLE
+        .iter()
+        .find(|(its_group, its_plural, _)| *its_group == group && *its_plural == plural)
+        .map_or(&OTHERS, |(_, _, strategy)| strategy)
+}

@@ -1,0 +1,120 @@
+//! Raw requests to an API server in this process.
+
+use flyball_apiserver::{ApiServer, Body};
+use flyball_store::Store;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use serde_json::Value;
+
+/// An API server, and a short way to ask it.
+#[derive(Clone)]
+pub struct Server(pub ApiServer);
+
+/// What it answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+impl Server {
+    pub async fn start() -> Server {
+        Server::over(Store::memory()).await
+    }
+
+    pub async fn over(store: Store) -> Server {
+        Server(ApiServer::start(store).await.unwrap())
+    }
+
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.0.clone(), "default")
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.ask(Method::GET, path, "").await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.ask(Method::POST, path, &body.to_string()).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.ask(Method::PUT, path, &body.to_string()).await
+    }
+
+    pub async fn delete(&self, path: &str, body: Value) -> Answer {
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        self.ask(Method::DELETE, path, &body).await
+    }
+
+    pub async fn patch(&self, kind: &str, path: &str, body: Value) -> Answer {
+        self.send(Method::PATCH, path, &format!("application/{kind}"), &body.to_string()).await
+    }
+
+    pub async fn ask(&self, method: Method, path: &str, body: &str) -> Answer {
+        self.send(method, path, "application/json", body).await
+    }
+
+    pub async fn send(&self, method: Method, path: &str, content_type: &str, body: &str) -> Answer {
+        let response = self.raw(method, path, content_type, body).await;
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        Answer { code: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    pub async fn raw(&self, method: Method, path: &str, content_type: &str, body: &str) -> Response<Body> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", content_type)
+            .header("user-agent", "tester/1.0")
+            .body(Full::new(bytes::Bytes::from(body.to_owned())))
+            .unwrap();
+        self.0.respond(request).await
+    }
+
+    /// Opens a watch.
+    pub async fn watch(&self, path: &str) -> Watch {
+        let response = self.raw(Method::GET, path, "application/json", "").await;
+        assert_eq!(response.status(), 200, "watch {path}");
+        Watch { body: response.into_body(), rest: Vec::new() }
+    }
+}
+
+/// An open watch.
+pub struct Watch {
+    body: Body,
+    rest: Vec<u8>,
+}
+
+impl Watch {
+    /// The next event as `TYPE name`, and the event; none when the watch is over.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let frame = self.body.frame().await?.unwrap();
+            self.rest.extend_from_slice(&frame.into_data().unwrap());
+        }
+    }
+
+    /// The next event as `TYPE name`.
+    pub async fn words(&mut self) -> String {
+        match self.next().await {
+            Some(event) => {
+                let name = event["object"]["metadata"]["name"].as_str().unwrap_or("-");
+                format!("{} {name}", event["type"].as_str().unwrap())
+            }
+            None => "end".into(),
+        }
+    }
+}

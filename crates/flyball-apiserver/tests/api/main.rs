@@ -1,0 +1,7 @@
+//! The API server as its clients see it, in one process and on a paused clock.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod ask;
+mod objects;
+mod watching;
