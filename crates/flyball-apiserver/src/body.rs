@@ -32,6 +32,14 @@ impl Body {
         Body(Form::Stream(chunks.boxed()))
     }
 
+    /// The same body, which ends early if it is a stream and the future comes first.
+    pub fn until(self, end: impl Future<Output = ()> + Send + 'static) -> Body {
+        match self.0 {
+            Form::Whole(bytes) => Body::whole(bytes),
+            Form::Stream(chunks) => Body::stream(chunks.take_until(Box::pin(end))),
+        }
+    }
+
     /// The bytes, if they are all there; the body itself if it is a stream.
     pub fn into_whole(self) -> Result<Bytes, Body> {
         match self.0 {
