@@ -113,13 +113,24 @@ impl Document {
     /// Makes a value of a built-in type of it, as Go would: what does not fit is an error, unknown fields are
     /// dropped and complained about, nulls and empty lists vanish, times and quantities become canonical.
     pub fn typed(self, node: Node<'_>) -> Result<Decoded, DecodeError> {
-        typed::coerce(self.tree, self.complaint, node)
+        typed::coerce(self.tree, self.complaint, node, &path::At::root())
     }
 }
 
 /// Makes a value fit a built-in type in place, as [`Document::typed`] does, and says which fields were unknown.
 pub fn coerce(value: &mut Value, node: Node<'_>) -> Result<Vec<String>, DecodeError> {
-    let Decoded { value: coerced, complaints } = typed::coerce(Tree::from(value.take()), None, node)?;
+    coerce_under("", value, node)
+}
+
+/// The same for a value that is part of another, under a path such as `metadata`.
+pub(crate) fn coerce_under(path: &str, value: &mut Value, node: Node<'_>) -> Result<Vec<String>, DecodeError> {
+    let root = path::At::root();
+    let at = if path.is_empty() {
+        path::At::root()
+    } else {
+        root.key(path)
+    };
+    let Decoded { value: coerced, complaints } = typed::coerce(Tree::from(value.take()), None, node, &at)?;
     *value = coerced;
     Ok(complaints)
 }

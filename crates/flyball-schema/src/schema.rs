@@ -3,6 +3,7 @@
 
 mod import;
 
+use crate::pattern::Pattern;
 use serde_json::Value;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ pub struct Schema {
     pub form: Form,
     /// OpenAPI's `format`, such as `int32`, `date-time` or `byte`.
     pub format: Option<Box<str>>,
+    /// Values of another type than the form's are fine too: keywords inside `allOf` and the like, and
+    /// preserve-unknown without a type.
+    pub any_type: bool,
     /// Whether `null` is a value of its own.
     pub nullable: bool,
     /// What an absent value becomes. In built-in types a zero value (`{}`, `""`, `0`, `false`) says that
@@ -35,6 +39,8 @@ pub struct Schema {
     pub allowed: Vec<Value>,
     /// `x-kubernetes-preserve-unknown-fields`.
     pub preserve_unknown: bool,
+    /// `additionalProperties: true` beside properties: other fields stay, objects in them lose theirs.
+    pub open: bool,
     /// `x-kubernetes-embedded-resource`.
     pub embedded_resource: bool,
     /// Validation keywords; most types have none.
@@ -172,12 +178,14 @@ pub struct Rules {
     pub multiple_of: Option<serde_json::Number>,
     pub min_length: Option<u64>,
     pub max_length: Option<u64>,
-    pub pattern: Option<Box<str>>,
+    pub pattern: Option<Pattern>,
     pub min_items: Option<u64>,
     pub max_items: Option<u64>,
     pub unique_items: bool,
     pub min_properties: Option<u64>,
     pub max_properties: Option<u64>,
+    /// In the order of the schema; names that are not declared may be among them.
+    pub required: Vec<Box<str>>,
     pub all_of: Vec<SchemaId>,
     pub any_of: Vec<SchemaId>,
     pub one_of: Vec<SchemaId>,

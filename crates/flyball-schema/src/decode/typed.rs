@@ -11,10 +11,15 @@ use crate::quantity::Quantity;
 use crate::schema::{Field, Form, Node};
 use serde_json::{Map, Value};
 
-pub(super) fn coerce(tree: Tree, complaint: Option<String>, node: Node<'_>) -> Result<Decoded, DecodeError> {
+pub(super) fn coerce(
+    tree: Tree,
+    complaint: Option<String>,
+    node: Node<'_>,
+    at: &At<'_>,
+) -> Result<Decoded, DecodeError> {
     let complaints = Complaints::beginning_with(complaint);
     let mut coercion = Coercion { complaints, first: None, fatal: None };
-    let value = coercion.value(tree, node, &At::root());
+    let value = coercion.value(tree, node, at);
     match coercion.fatal.or(coercion.first) {
         Some(error) => Err(DecodeError::Type(error)),
         None => Ok(Decoded { value, complaints: coercion.complaints.into_vec() }),

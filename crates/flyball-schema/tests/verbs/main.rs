@@ -1,5 +1,6 @@
 //! Every verb against its cases: `tests/data/*.yaml` hold them, one `check` each runs them.
 
+mod custom;
 mod decoding;
 mod names;
 mod patches;

@@ -1,0 +1,87 @@
+//! The schema of a custom resource, read from its CustomResourceDefinition, or refused for what a real server
+//! refuses it for. The rest of a definition (names, versions, columns) is left to `definition`.
+
+mod coerce;
+mod convert;
+mod defaults;
+mod openapi;
+mod props;
+mod structural;
+
+use crate::decode::DecodeError;
+use crate::schema::{Node, SchemaId, Schemas};
+use crate::violation::Violation;
+use props::Props;
+use serde_json::Value;
+
+/// The types of one version of a custom resource.
+#[derive(Clone, Debug)]
+pub struct Structural {
+    /// The arena of its types.
+    pub schemas: Schemas,
+    /// The type of the object itself, with `apiVersion`, `kind` and `metadata`.
+    pub root: SchemaId,
+}
+
+impl Structural {
+    /// The type of the object itself.
+    pub fn node(&self) -> Node<'_> {
+        self.schemas.node(self.root)
+    }
+
+    /// Does to an object what decoding does to it: makes metadata of its metadata and of that of resources in it,
+    /// drops what is unknown and nulls that may not be. Returns what strict field validation has against it.
+    pub fn coerce(&self, value: &mut Value) -> Result<Vec<String>, DecodeError> {
+        coerce::coerce(self, value)
+    }
+
+    /// The type of an object about which nothing is known but that it is a resource.
+    pub fn anything() -> Structural {
+        convert::convert(Props::default())
+    }
+}
+
+/// Whether `status` is a subresource; then the schema's root may have only some keywords.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It is part of the object like everything else.
+    Plain,
+    /// It is written through `/status` only.
+    Subresource,
+}
+
+/// Reads an `openAPIV3Schema`, whose field path is given, such as `spec.versions[0].schema.openAPIV3Schema`.
+// apiextensions-apiserver/pkg/apis/apiextensions/validation, validateCustomResourceDefinitionValidation
+pub fn read(schema: &Value, path: &str, status: Status) -> Result<Structural, Vec<Violation>> {
+    let props = Props::of(schema);
+    let mut found = Vec::new();
+    if status == Status::Subresource {
+        found.extend(openapi::check_root(props, path));
+    }
+    if props.flag("nullable") {
+        found.push(Violation::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
+    }
+    let structural = openapi::is_supported(props).then(|| structural::check(props, path));
+    let mut converted = None;
+    match structural {
+        Some(violations) if !violations.is_empty() => found.extend(violations),
+        Some(_) => {
+            let structural = convert::convert(props);
+            found.extend(defaults::check(&structural, path));
+            converted = Some(structural);
+        }
+        None => {}
+    }
+    found.extend(openapi::check(props, path));
+    match converted {
+        Some(structural) if found.is_empty() => Ok(structural),
+        _ => Err(found),
+    }
+}
+
+/// Formats in a schema that no value is checked against, each once; a real server warns of them.
+pub fn unrecognized_formats(schema: &Value) -> Vec<String> {
+    let mut formats = Vec::new();
+    openapi::collect_formats(Props::of(schema), &mut formats);
+    formats
+}
