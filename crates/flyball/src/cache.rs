@@ -1,5 +1,6 @@
 //! What an operator has seen of the cluster: one mirror per kind, shared by all of its controllers.
 
+mod deletions;
 mod mirror;
 
 pub(crate) use mirror::{Change, Mirror, Subscriber};

@@ -1,6 +1,6 @@
 //! Keeps one mirror up to date: list, then watch, for as long as the operator runs.
 
-use crate::{Backoff, Error, Key, cache::Mirror, kind::Form, object::Object};
+use crate::{Backoff, Error, cache::Mirror, kind::Form, object::Object};
 use futures::{AsyncBufReadExt, StreamExt};
 use kube::{
     Client,
@@ -113,26 +113,27 @@ impl Watch<'_> {
     }
 
     async fn list(&mut self) -> Result<(), WatchError> {
-        let mut keys = HashSet::new();
+        self.mirror.list_began();
+        let mut uids = HashSet::new();
         let mut page = ListParams::default().limit(PAGE);
         loop {
             let text = answer(self.client.request_text(self.list_request(&page)?)).await?;
             let list: List<'_> = serde_json::from_str(&text)?;
             for item in list.items {
                 let object = Object::parse(item.get())?;
-                keys.insert(object.key.clone());
+                uids.insert(object.uid.clone());
                 self.mirror.listed(object);
             }
             if list.metadata.next.is_empty() {
-                return self.listed(&keys, list.metadata.resource_version);
+                return self.listed(&uids, list.metadata.resource_version);
             }
             page.continue_token = Some(list.metadata.next);
         }
     }
 
-    fn listed(&mut self, keys: &HashSet<Key>, version: String) -> Result<(), WatchError> {
-        self.mirror.list_ended(keys, version.parse().unwrap_or_default());
-        tracing::debug!(kind = self.mirror.kind().name(), objects = keys.len(), "listed");
+    fn listed(&mut self, uids: &HashSet<Box<str>>, version: String) -> Result<(), WatchError> {
+        self.mirror.list_ended(uids, version.parse().unwrap_or_default());
+        tracing::debug!(kind = self.mirror.kind().name(), objects = uids.len(), "listed");
         self.from = Some(version);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The objects of one kind, as last seen or last written by this process, and who is told when they change.
 
-use super::ReadError;
+use super::{ReadError, deletions::Deletions};
 use crate::{
     Key,
     kind::{Form, Kind},
@@ -65,8 +65,7 @@ struct State {
     dependents: HashMap<Box<str>, BTreeSet<Key>>,
     /// The last version that the watch or the list told of.
     seen: u64,
-    /// Objects, by uid, that this process deleted and the watch has not yet reported as deleted.
-    gone: HashMap<Box<str>, Key>,
+    deletions: Deletions,
     notes: HashMap<Key, Notes>,
     subscribers: Vec<Subscriber>,
 }
@@ -152,9 +151,14 @@ impl Mirror {
     pub(crate) fn deleted(&self, object: &Object) {
         let mut state = self.lock();
         state.seen = state.seen.max(object.version);
-        state.gone.remove(&object.uid);
+        state.deletions.tell(object);
         let change = state.remove(&object.key, &object.uid);
         self.tell(state, change);
+    }
+
+    /// A list begins.
+    pub(crate) fn list_began(&self) {
+        self.lock().deletions.list_began();
     }
 
     /// A list, or one page of it, contains an object.
@@ -164,17 +168,18 @@ impl Mirror {
         self.tell(state, change);
     }
 
-    /// A list ended at `version` and contained these keys and no others: what it lacks was deleted, unless it is younger.
-    pub(crate) fn list_ended(&self, keys: &HashSet<Key>, version: u64) {
+    /// A list ended at `version` and contained the objects with these uids and no others: what it lacks was deleted, unless it
+    /// is younger.
+    pub(crate) fn list_ended(&self, uids: &HashSet<Box<str>>, version: u64) {
         let mut state = self.lock();
         state.seen = state.seen.max(version);
         let missing = state
             .objects
             .values()
-            .filter(|object| !keys.contains(&object.key) && object.version <= version);
+            .filter(|object| !uids.contains(&object.uid) && object.version <= version);
         let missing: Vec<_> = missing.map(|object| (object.key.clone(), object.uid.clone())).collect();
         let changes: Vec<_> = missing.iter().filter_map(|(key, uid)| state.remove(key, uid)).collect();
-        state.gone.retain(|_, key| keys.contains(key));
+        state.deletions.list_ended(uids);
         self.tell(state, changes);
         self.health.send_modify(|health| *health = Health { listed: true, failure: None });
     }
@@ -205,9 +210,8 @@ impl Mirror {
     pub(crate) fn removed(&self, key: &Key, uid: &str) {
         let mut state = self.lock();
         let change = state.remove(key, uid);
-        if change.is_some() {
-            state.gone.insert(uid.into(), key.clone());
-        }
+        let version = change.iter().flat_map(|change| &change.old).map(|old| old.version).next();
+        state.deletions.made(key, uid, version.unwrap_or_default());
         self.tell(state, change);
     }
 
@@ -257,7 +261,7 @@ impl State {
     fn put(&mut self, object: Object) -> Option<Change> {
         let current = self.objects.get(&object.key);
         let known = current.is_some_and(|current| object.version != 0 && current.version >= object.version);
-        if known || self.gone.contains_key(&object.uid) {
+        if known || self.deletions.cover(&object) {
             return None;
         }
         let new = Arc::new(object);
@@ -297,3 +301,7 @@ impl fmt::Debug for Mirror {
         write!(f, "{} objects of {}", self.lock().objects.len(), self.kind.name())
     }
 }
+
+#[cfg(test)]
+#[path = "mirror_model.rs"]
+mod model;
