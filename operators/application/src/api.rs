@@ -1,4 +1,5 @@
 //! The kind `Application`: what its users write, and what they are told.
+#![allow(clippy::duplicated_attributes, reason = "columns of one type are no duplicates")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
