@@ -8,7 +8,7 @@ mod list_type;
 mod number;
 mod old;
 
-pub(crate) use format::is_supported as is_supported_format;
+pub(crate) use format::{is_request_uri, is_supported as is_supported_format};
 
 use crate::place::Place;
 use crate::schema::Node;

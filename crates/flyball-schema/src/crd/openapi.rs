@@ -5,7 +5,7 @@ mod lists;
 
 use super::props::{Additional, Props};
 use crate::validate::is_supported_format;
-use crate::violation::Violation;
+use crate::violation::{Reason, Violation};
 use serde_json::Value;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -213,7 +213,8 @@ pub(super) fn check_root(props: Props<'_>, path: &str) -> Option<Violation> {
     let names: Vec<_> = AT_ROOT.iter().map(|(name, _)| *name).collect();
     let rule = "fields are allowed at the root of the schema if the status subresource is enabled";
     let detail = format!("only [{}] {rule}", names.join(" "));
-    Some(Violation::invalid(path, props.to_value(), &detail))
+    let shown = crate::definition::internal_schema(&props.to_value());
+    Some(Violation::with_text(path, Reason::Invalid, &shown, &detail))
 }
 
 pub(super) fn collect_formats(props: Props<'_>, formats: &mut Vec<String>) {

@@ -5,6 +5,8 @@ mod address;
 mod checksum;
 mod time;
 
+pub(crate) use address::is_request_uri;
+
 use crate::names;
 use crate::pattern::Pattern;
 use std::sync::LazyLock;

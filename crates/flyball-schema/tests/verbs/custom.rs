@@ -3,7 +3,7 @@
 use crate::{check_all, lines, same};
 use flyball_schema::crd::{self, Status, Structural};
 use flyball_schema::decode::Document;
-use flyball_schema::{default, validate};
+use flyball_schema::{default, definition, validate};
 use serde_json::{Value, json};
 
 const PATH: &str = "spec.validation.openAPIV3Schema";
@@ -72,4 +72,15 @@ fn sorted(lines: &Value) -> Value {
     let mut lines: Vec<_> = lines.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     lines.sort_unstable();
     json!(lines)
+}
+
+#[test]
+fn definitions_are_refused_with_kubernetes_words() {
+    check_all("definitions.yaml", |case| {
+        let wrong = match case.get("old") {
+            Some(old) => definition::validate_update(&case["definition"], old),
+            None => definition::validate(&case["definition"]),
+        };
+        same(&lines(&wrong), &or_empty(&case["wrong"]))
+    });
 }

@@ -55,7 +55,7 @@ pub(super) fn is_mac(text: &str) -> bool {
 }
 
 /// What Go's `url.ParseRequestURI` takes: an absolute URI, or an absolute path.
-pub(super) fn is_request_uri(text: &str) -> bool {
+pub(crate) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return false;
     }
