@@ -1,6 +1,7 @@
 //! The groups of comparisons, and which of them a filter means.
 
 mod reference;
+mod requests;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,11 +22,18 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 1] = [Group {
-    name: "reference",
-    about: "the control plane starts, answers and ends; the table of kinds is what it serves",
-    run: |text| Box::pin(reference::run(text)),
-}];
+pub static GROUPS: [Group; 2] = [
+    Group {
+        name: "reference",
+        about: "the control plane starts, answers and ends; the table of kinds is what it serves",
+        run: |text| Box::pin(reference::run(text)),
+    },
+    Group {
+        name: "requests",
+        about: "the requests of conformance/requests to our server and to the real one",
+        run: |text| Box::pin(requests::run(text)),
+    },
+];
 
 /// A group and the text that its cases must contain.
 pub type Chosen<'a> = (&'static Group, &'a str);

@@ -2,6 +2,7 @@
 
 pub mod differences;
 pub mod group;
+pub mod ours;
 pub mod reference;
 pub mod report;
 pub mod requests;

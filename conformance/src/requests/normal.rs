@@ -229,17 +229,12 @@ fn sorted(mut entries: Value) -> Value {
 /// A custom resource's violations come in the order of a Go map, so they are sorted and taken out of the message.
 fn in_order(members: &Map<String, Value>) -> Map<String, Value> {
     let mut members = members.clone();
-    let custom = members
-        .get("details")
-        .and_then(|details| details["group"].as_str())
-        .is_some_and(|group| group.ends_with(".dev"));
-    let Some(causes) = members
-        .get_mut("details")
-        .and_then(|details| details["causes"].as_array_mut())
-        .filter(|_| custom)
-    else {
+    let Some(details) = members.get_mut("details").and_then(Value::as_object_mut) else {
         return members;
     };
+    let custom = text_of(details, "group").is_some_and(|group| group.ends_with(".dev"));
+    let causes = details.get_mut("causes").and_then(Value::as_array_mut).filter(|_| custom);
+    let Some(causes) = causes else { return members };
     causes.sort_by_key(Value::to_string);
     let said: Vec<String> = causes
         .iter()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use regex::{Captures, Regex};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::script::{Request, Until};
 
 /// How long one answer, and how long waiting for the right one, may take.
-const WITHIN: Duration = Duration::from_secs(30);
+const WITHIN: Duration = Duration::from_secs(15);
 
 /// What a server said.
 #[derive(Clone, Debug)]
@@ -37,17 +37,18 @@ pub enum Content {
 }
 
 impl Content {
-    fn read(bytes: &[u8], watch: bool) -> Self {
-        let text = String::from_utf8_lossy(bytes).into_owned();
+    fn read(bytes: &[u8]) -> Self {
         let documents: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
         match documents {
-            Ok(mut documents) if documents.len() == 1 && !(watch && documents[0].get("type").is_some()) => {
-                Self::Json(documents.swap_remove(0))
-            }
-            Ok(documents) if watch => Self::Events(documents),
-            _ => Self::Text(text),
+            Ok(documents) if !documents.is_empty() && documents.iter().all(is_event) => Self::Events(documents),
+            Ok(mut documents) if documents.len() == 1 => Self::Json(documents.swap_remove(0)),
+            _ => Self::Text(String::from_utf8_lossy(bytes).into_owned()),
         }
     }
+}
+
+fn is_event(document: &Value) -> bool {
+    document.get("type").is_some() && document.get("object").is_some()
 }
 
 /// A server and what earlier answers left behind.
@@ -92,11 +93,16 @@ impl Session {
 
     async fn ask(&self, request: &Request) -> Result<Answer, String> {
         let sent = self.http_request(request)?;
-        let watch = is_watch(sent.uri());
+        let head = sent.method() == Method::HEAD;
         let response = self.client.send(sent).await.map_err(|error| crate::report::sentence(&error))?;
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.map_err(|error| crate::report::sentence(&error))?.to_bytes();
-        let content = Content::read(&bytes, watch);
+        // Over a connection the answer to a HEAD has no body, whatever the service said.
+        let content = if head {
+            Content::Text(String::new())
+        } else {
+            Content::read(&bytes)
+        };
         Ok(Answer {
             status: parts.status.as_u16(),
             headers: parts.headers,
@@ -132,12 +138,6 @@ impl Session {
         };
         variable.replace_all(text, fill).into_owned()
     }
-}
-
-fn is_watch(uri: &Uri) -> bool {
-    let query = uri.query().unwrap_or_default();
-    query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1" || pair == "watch")
-        || uri.path().contains("/watch/")
 }
 
 fn satisfied(until: &Until, answer: &Answer) -> bool {

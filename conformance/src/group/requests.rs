@@ -1,0 +1,114 @@
+//! Group `requests`: every script of `requests/` to both servers, compared answer by answer.
+
+use crate::differences::{self, Differences};
+use crate::reference::{Error, Reference};
+use crate::report::{Finding, Verdict, sentence};
+use crate::requests::compare::{Difference, differences};
+use crate::requests::directory;
+use crate::requests::normal::Names;
+use crate::requests::script::{self, Request, Script};
+use crate::requests::send::{Answer, Session};
+
+/// How many differences of one answer are shown.
+const SHOWN: usize = 12;
+
+/// Sends the scripts that have a request whose `script/name` contains `text`; whole, for later requests need earlier ones.
+pub async fn run(text: &str) -> Vec<Finding> {
+    match compare_all(text).await {
+        Ok(findings) => findings,
+        Err(Unready::Skipped(reason)) => vec![Finding::skipped("start", reason)],
+        Err(Unready::Failed(reason)) => vec![Finding::check("start", Err(reason))],
+    }
+}
+
+/// Why nothing could be compared.
+enum Unready {
+    Skipped(String),
+    Failed(String),
+}
+
+impl From<Error> for Unready {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NoGo => Self::Skipped(error.to_string()),
+            error => Self::Failed(sentence(&error)),
+        }
+    }
+}
+
+async fn compare_all(text: &str) -> Result<Vec<Finding>, Unready> {
+    let mut scripts = script::read_all(&directory()).map_err(|error| Unready::Failed(sentence(&error)))?;
+    let explained = Differences::read(&differences::path()).map_err(Unready::Failed)?;
+    scripts.retain(|script| script.requests.iter().any(|request| case(script, request).contains(text)));
+    let reference = Reference::start().await?;
+    let real = reference.admin.client()?;
+    let ours = crate::ours::client().await.map_err(Unready::Failed)?;
+    let mut findings = Vec::new();
+    for script in &scripts {
+        findings.extend(compare(script, &real, &ours, &explained).await);
+    }
+    findings.retain(|finding| finding.case.contains(text));
+    findings.extend(explained_in_vain(&explained, text));
+    Ok(findings)
+}
+
+fn case(script: &Script, request: &Request) -> String {
+    format!("{}/{}", script.name, request.name)
+}
+
+async fn compare(script: &Script, real: &kube::Client, ours: &kube::Client, explained: &Differences) -> Vec<Finding> {
+    let (mut real, mut ours) = (Session::new(real.clone()), Session::new(ours.clone()));
+    let (mut real_names, mut our_names) = (Names::default(), Names::default());
+    let mut findings = Vec::new();
+    for request in &script.requests {
+        let (expected, found) = tokio::join!(real.send(request), ours.send(request));
+        let case = case(script, request);
+        real_names.expect(request);
+        our_names.expect(request);
+        let verdict = match (expected, found) {
+            (Err(error), _) => Verdict::Different(format!("the real server: {error}")),
+            (Ok(answer), _) if answer.status != request.status => Verdict::Different(surprise(request, &answer)),
+            (_, Err(error)) => Verdict::Different(format!("our server: {error}")),
+            (Ok(expected), Ok(found)) => {
+                let found = differences(&real_names.normal(&expected), &our_names.normal(&found));
+                judge(explained.explain(&case, found))
+            }
+        };
+        findings.push(Finding { case, verdict });
+    }
+    findings
+}
+
+fn surprise(request: &Request, answer: &Answer) -> String {
+    format!(
+        "the script says that the real server answers {}, but it answered {}",
+        request.status, answer.status
+    )
+}
+
+fn judge((reasons, unexplained): (Vec<&str>, Vec<Difference>)) -> Verdict {
+    if unexplained.is_empty() && reasons.is_empty() {
+        return Verdict::Same;
+    }
+    if unexplained.is_empty() {
+        return Verdict::Explained(reasons.join(" "));
+    }
+    let mut lines: Vec<String> = unexplained.iter().take(SHOWN).map(Difference::to_string).collect();
+    if unexplained.len() > SHOWN {
+        lines.push(format!("and {} more", unexplained.len() - SHOWN));
+    }
+    Verdict::Different(lines.join("\n"))
+}
+
+/// Explanations that explain nothing are errors; that a case exists at all is known only when every script ran.
+fn explained_in_vain(explained: &Differences, text: &str) -> Vec<Finding> {
+    let idle = explained
+        .idle()
+        .into_iter()
+        .map(|line| (line, "explains no difference any more: remove the line"));
+    let unmet = if text.is_empty() { explained.unmet() } else { Vec::new() };
+    let unmet = unmet.into_iter().map(|line| (line, "names no request: remove the line"));
+    idle.chain(unmet)
+        .map(|(line, wrong)| Finding::check(format!("differences.md {line}"), Err(wrong.into())))
+        .collect()
+}

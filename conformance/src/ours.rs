@@ -1,0 +1,10 @@
+//! Our own server, in this process: a tower service, no socket.
+
+use flyball_apiserver::ApiServer;
+use flyball_store::Store;
+
+/// A client of a new server of ours, with nothing in it but what every cluster has.
+pub async fn client() -> Result<kube::Client, String> {
+    let server = ApiServer::start(Store::memory()).await.map_err(|error| error.to_string())?;
+    Ok(kube::Client::new(server, "default"))
+}
