@@ -1,14 +1,16 @@
 //! Kinds that are served in several versions over one storage.
 
 use crate::registry::Kind;
+use flyball_schema::{default, prune};
 use serde_json::Value;
 
 /// Brings a stored object into the version of a kind.
 pub(crate) fn from_stored(kind: &Kind, object: &mut Value) {
     object["apiVersion"] = kind.resource.api_version().into();
     if let (Some(_), Some(node)) = (&kind.custom, kind.node()) {
-        crate::pending::prune(node, object);
-        crate::pending::default(node, object);
+        prune::prune(node, object);
+        prune::prune_nulls(node, object);
+        default::default(node, object);
     }
 }
 

@@ -221,7 +221,7 @@ fn resources(kind: &Kind) -> Vec<Value> {
 
 /// What can be done with a kind; one that is on its way out takes nothing new.
 fn verbs(kind: &Kind) -> Vec<&str> {
-    let ending = kind.custom.as_ref().is_some_and(|custom| custom.terminating);
+    let ending = kind.custom.as_ref().is_some_and(|custom| custom.is_terminating());
     let verbs = kind.resource.verbs.iter().map(|verb| &**verb);
     verbs.filter(|verb| !ending || !matches!(*verb, "create" | "patch" | "update")).collect()
 }

@@ -23,8 +23,14 @@ use crate::options::PatchType;
 use crate::request::Verb;
 use crate::status::{Result, Status};
 
+pub(crate) use delete::purge;
+pub(crate) use own::Writer;
+
 /// Does what a request asks for.
 pub(crate) async fn handle(call: &Call) -> Result<Answer> {
+    if let Some(warning) = call.kind.custom.as_ref().and_then(|custom| custom.deprecation_warning.as_deref()) {
+        call.warn(warning);
+    }
     let part = match call.target.subresource.as_deref() {
         None => Part::Whole,
         Some("status") => Part::Status,

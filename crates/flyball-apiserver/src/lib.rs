@@ -23,7 +23,6 @@ pub mod object;
 pub mod openapi;
 pub(crate) mod options;
 pub mod output;
-pub(crate) mod pending;
 pub(crate) mod present;
 pub mod registry;
 pub mod request;

@@ -8,6 +8,7 @@ use flyball_schema::kinds;
 use flyball_schema::resource::Resource;
 use flyball_schema::schema::{Node, SchemaId, Schemas};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use tokio::sync::watch;
 
@@ -60,12 +61,24 @@ pub struct Custom {
     pub status: bool,
     /// What the Warning header says of a deprecated version.
     pub deprecation_warning: Option<String>,
-    /// Whether the definition is being deleted.
-    pub terminating: bool,
+    /// Whether the definition is being deleted: the one thing that changes while its watches go on.
+    pub terminating: Arc<AtomicBool>,
     /// The revision at which this version's schema took effect; objects written before are read through it again.
     pub since: u64,
     /// The schema as it was written, for OpenAPI.
     pub open_api_v3_schema: serde_json::Value,
+}
+
+impl Custom {
+    /// Whether the definition is being deleted.
+    pub fn is_terminating(&self) -> bool {
+        self.terminating.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the definition is being deleted.
+    pub fn set_terminating(&self, terminating: bool) {
+        self.terminating.store(terminating, Ordering::Relaxed);
+    }
 }
 
 /// One of a custom resource's `additionalPrinterColumns`.

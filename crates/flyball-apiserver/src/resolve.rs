@@ -26,9 +26,39 @@ pub(crate) fn resolve<'a>(served: &Served, route: &'a Route) -> Resolved<'a> {
     let Some(kind) = served.find(&target.group, &target.version, &target.resource) else {
         return Resolved::Missing(target);
     };
-    match check(kind, target, &route.method) {
+    let checked = match &kind.custom {
+        Some(_) if !has_its_scope(kind, target) => return Resolved::Missing(target),
+        Some(_) => check_custom(kind, target),
+        None => check(kind, target, &route.method),
+    };
+    match checked {
         Ok(()) => Resolved::Kind(kind.clone()),
         Err(status) => Resolved::Refused(status),
+    }
+}
+
+// apiextensions-apiserver/pkg/apiserver/customresource_handler.go, ServeHTTP
+fn has_its_scope(kind: &Kind, target: &Target) -> bool {
+    match (kind.resource.namespaced, &target.namespace) {
+        (true, None) => matches!(target.verb, Verb::List | Verb::Watch),
+        (false, Some(_)) => false,
+        _ => true,
+    }
+}
+
+fn check_custom(kind: &Kind, target: &Target) -> Result<(), Status> {
+    let resource = &kind.resource;
+    let verbs = match &target.subresource {
+        None => &resource.verbs,
+        Some(name) => {
+            let missing = || Status::not_found(resource, target.name.as_deref().unwrap_or_default());
+            &resource.subresource(name).ok_or_else(missing)?.verbs
+        }
+    };
+    let word = word(target.verb);
+    match verbs.iter().any(|verb| **verb == *word) {
+        true => Ok(()),
+        false => Err(Status::method_not_supported(resource, word)),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::body::Body;
 use crate::call::Call;
 use crate::clock::Clock;
+use crate::definition::{self, Definitions};
 use crate::frames::Frames;
 use crate::nonresource::{self, Documents};
 use crate::output;
@@ -34,6 +35,7 @@ struct Inner {
     clock: Clock,
     frames: Frames,
     documents: Documents,
+    definitions: tokio::sync::Mutex<Definitions>,
 }
 
 impl ApiServer {
@@ -46,7 +48,9 @@ impl ApiServer {
             clock: Clock::start(),
             frames: Frames::default(),
             documents: Documents::default(),
+            definitions: tokio::sync::Mutex::default(),
         }));
+        definition::refresh(&server).await?;
         bootstrap::seed(&server).await?;
         Ok(server)
     }
@@ -69,6 +73,11 @@ impl ApiServer {
     /// The lines of watches.
     pub(crate) fn frames(&self) -> &Frames {
         &self.0.frames
+    }
+
+    /// The definitions of custom resources as they were last seen; held while they are brought in line.
+    pub(crate) fn definitions(&self) -> &tokio::sync::Mutex<Definitions> {
+        &self.0.definitions
     }
 
     /// Answers a request.

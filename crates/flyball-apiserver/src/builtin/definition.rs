@@ -1,5 +1,8 @@
 //! CustomResourceDefinitions, as objects. What they define is served by `definition`.
 
+mod names;
+mod versions;
+
 use super::{at, fill};
 use flyball_schema::violation::Violation;
 use serde_json::{Value, json};
@@ -16,10 +19,14 @@ pub fn default(definition: &mut Value) {
     fill(spec, "conversion", json!({"strategy": "None"}));
 }
 
-/// Notes the version in which objects are stored.
-pub fn prepare(definition: &mut Value, _live: Option<&Value>) {
-    let stored = definition["spec"]["versions"].as_array().into_iter().flatten();
-    let stored = stored.clone().find(|version| version["storage"] == true);
+/// Gives a new definition its first status, and notes the version in which objects are stored.
+// apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go
+pub fn prepare(definition: &mut Value, live: Option<&Value>) {
+    if live.is_none() {
+        definition["status"] = json!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null});
+    }
+    let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let stored = versions.iter().find(|version| version["storage"] == true);
     let Some(name) = stored.and_then(|version| version["name"].as_str()).map(str::to_owned) else {
         return;
     };
@@ -33,6 +40,19 @@ pub fn prepare(definition: &mut Value, _live: Option<&Value>) {
 }
 
 /// Finds what is wrong with a definition.
-pub fn validate(_definition: &Value, _live: Option<&Value>) -> Vec<Violation> {
-    Vec::new()
+// apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
+pub fn validate(definition: &Value, live: Option<&Value>) -> Vec<Violation> {
+    let spec = &definition["spec"];
+    let mut violations: Vec<Violation> = names::validate_name(definition).into_iter().collect();
+    violations.extend(names::validate_group(spec));
+    violations.extend(versions::validate(spec));
+    violations.extend(names::validate(&spec["names"]));
+    violations.extend(versions::validate_schemas(spec));
+    violations.extend(versions::validate_conversion(spec));
+    violations.extend(versions::validate_stored(definition));
+    violations.extend(names::validate_approval(definition, live));
+    if let Some(live) = live {
+        violations.extend(names::validate_update(definition, live));
+    }
+    violations
 }

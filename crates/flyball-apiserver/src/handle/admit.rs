@@ -1,4 +1,4 @@
-//! Whether a namespace takes new objects, as the admission plugin NamespaceLifecycle decides it.
+//! Whether a namespace, or a definition, takes new objects: mostly what the plugin NamespaceLifecycle decides.
 
 use crate::call::Call;
 use crate::object;
@@ -10,6 +10,10 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Refuses a new object in a namespace that is not there, or is about to go.
 pub(super) async fn create(call: &Call, name: &str) -> Result<()> {
+    if call.kind.custom.as_ref().is_some_and(|custom| custom.is_terminating()) {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(&call.kind.resource, name, why));
+    }
     let Some(namespace) = call.namespace() else {
         return Ok(());
     };

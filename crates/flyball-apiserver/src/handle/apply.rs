@@ -61,7 +61,7 @@ fn fit(call: &Call, object: Value, live: Option<&Value>) -> Result<Value> {
     }
     decode::check_namespace(call, &mut object)?;
     decode::check_name(call, &object)?;
-    prepare::default(&call.kind, &mut object);
+    prepare::fill(&call.kind, &mut object);
     Ok(object)
 }
 

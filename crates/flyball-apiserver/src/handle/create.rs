@@ -26,7 +26,7 @@ pub(super) async fn create(call: &Call) -> Result<Answer> {
         let why = "resourceVersion should not be set on objects to be created";
         return Err(Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why));
     }
-    prepare::default(&call.kind, &mut object);
+    prepare::fill(&call.kind, &mut object);
     own(call, &options, &mut object);
     store(call, object, options.dry_run).await
 }
@@ -51,11 +51,11 @@ pub(crate) async fn store(call: &Call, object: Value, dry_run: bool) -> Result<A
         let mut object = object.clone();
         let generated = prepare::generate_name(&mut object);
         prepare::create(&call.kind, &mut object, &call.now());
-        prepare::validate(&call.kind, &object, None)?;
+        prepare::check(&call.kind, Part::Whole, &object, None)?;
         let name = object::name(&object).to_owned();
         match commit(call, object, dry_run).await? {
             Ok(object) => {
-                definition::settle(call, &name).await?;
+                definition::settle(call).await?;
                 return Ok(Answer::Object { code: StatusCode::CREATED, kind: call.kind.clone(), object });
             }
             Err(_) if generated && attempt < MOST_NAMES => {}

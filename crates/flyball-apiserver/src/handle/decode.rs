@@ -109,7 +109,7 @@ pub(super) fn value(kind: &Kind, mut value: Value) -> Result<(Value, Vec<String>
 
 fn prune(kind: &Kind, value: &mut Value) -> Vec<String> {
     let Some(node) = kind.node() else { return Vec::new() };
-    let unknown = crate::pending::prune(node, value);
+    let unknown = flyball_schema::prune::prune(node, value);
     unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
 }
 

@@ -10,11 +10,13 @@ use crate::call::Call;
 use crate::definition;
 use crate::object;
 use crate::options::{DeleteOptions, ListOptions};
+use crate::registry::Kind;
+use crate::server::ApiServer;
 use crate::status::{Result, Status};
-use bytes::Bytes;
 use flyball_store::{Entry, Error, Expect, Op};
 use http::StatusCode;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Deletes one object.
 pub(super) async fn delete(call: &Call) -> Result<Answer> {
@@ -58,12 +60,8 @@ enum Step {
     Remove,
 }
 
-pub(crate) async fn delete_one(
-    call: &Call,
-    namespace: Option<&str>,
-    name: &str,
-    options: &DeleteOptions,
-) -> Result<Answer> {
+/// Deletes the object of a name.
+async fn delete_one(call: &Call, namespace: Option<&str>, name: &str, options: &DeleteOptions) -> Result<Answer> {
     let key = call.kind.key(namespace, name);
     admit::delete(call, name)?;
     loop {
@@ -76,75 +74,88 @@ pub(crate) async fn delete_one(
         grace::check(&call.kind, &live, options)?;
         let step = mark::step(&call.kind, &live, options, call.server.clock().now());
         if options.dry_run() {
-            return Ok(rehearse(call, &live, step, options));
+            return Ok(rehearse(live, step).answer(&call.kind, options));
         }
-        if let Some(answer) = take(call, &entry, &live, step, options).await? {
-            definition::settle(call, name).await?;
-            return Ok(answer);
+        if let Some(left) = take(&call.server, &call.kind, &entry, live, step).await? {
+            definition::settle(call).await?;
+            return Ok(left.answer(&call.kind, options));
         }
     }
+}
+
+/// Deletes an object on nobody's request.
+pub(crate) async fn purge(server: &ApiServer, kind: &Arc<Kind>, entry: Entry) -> Result<()> {
+    let mut next = Some(entry);
+    while let Some(entry) = next {
+        let live = kind.present_value(&entry.value, entry.revision);
+        let step = mark::step(kind, &live, &DeleteOptions::default(), server.clock().now());
+        if take(server, kind, &entry, live, step).await?.is_some() {
+            return Ok(());
+        }
+        next = server.store().get(&entry.key).await.map_err(Status::internal)?;
+    }
+    Ok(())
+}
+
+/// What is left of an object after a step.
+enum Left {
+    /// It is still there.
+    Object(Value),
+    /// It is gone; this was its last state.
+    Nothing(Value),
 }
 
 /// Takes a step; none if somebody else was faster.
-async fn take(call: &Call, entry: &Entry, live: &Value, step: Step, options: &DeleteOptions) -> Result<Option<Answer>> {
-    match step {
-        Step::Wait if call.kind.strategy.returns_deleted => Ok(Some(shown(call, live, options))),
-        Step::Wait => Ok(Some(shown(call, live, options))),
+async fn take(server: &ApiServer, kind: &Kind, entry: &Entry, live: Value, step: Step) -> Result<Option<Left>> {
+    let put = |object: Value| Op::put(entry.key.clone(), kind.stored(object), Expect::Revision(entry.revision));
+    let shown = |entry: &Entry| kind.present_value(&entry.value, entry.revision);
+    let removed = match step {
+        Step::Wait => return Ok(Some(Left::Object(live))),
         Step::Mark(object) => {
-            let op = Op::put(entry.key.clone(), call.kind.stored(object), Expect::Revision(entry.revision));
-            let marked = commit(call, op).await?;
-            Ok(marked.map(|entry| shown(call, &call.kind.present_value(&entry.value, entry.revision), options)))
+            let marked = commit(server, put(object)).await?;
+            return Ok(marked.map(|entry| Left::Object(shown(&entry))));
         }
-        Step::MarkAndRemove(object) => {
-            let op = Op::put(entry.key.clone(), call.kind.stored(object), Expect::Revision(entry.revision));
-            match commit(call, op).await? {
-                Some(entry) => remove(call, &entry).await,
-                None => Ok(None),
-            }
-        }
-        Step::Remove => remove(call, entry).await,
-    }
+        Step::MarkAndRemove(object) => match commit(server, put(object)).await? {
+            Some(entry) => commit(server, Op::delete(entry.key, Expect::Revision(entry.revision))).await?,
+            None => None,
+        },
+        Step::Remove => commit(server, Op::delete(entry.key.clone(), Expect::Revision(entry.revision))).await?,
+    };
+    Ok(removed.map(|entry| Left::Nothing(shown(&entry))))
 }
 
-async fn remove(call: &Call, entry: &Entry) -> Result<Option<Answer>> {
-    let removed = commit(call, Op::delete(entry.key.clone(), Expect::Revision(entry.revision))).await?;
-    Ok(removed.map(|entry| gone(call, &call.kind.present_value(&entry.value, entry.revision))))
-}
-
-async fn commit(call: &Call, op: Op) -> Result<Option<Entry>> {
-    match call.store().commit(vec![op]).await {
+async fn commit(server: &ApiServer, op: Op) -> Result<Option<Entry>> {
+    match server.store().commit(vec![op]).await {
         Ok(mut committed) => Ok(committed.entries.pop().flatten()),
         Err(Error::Conflict { .. }) => Ok(None),
-        Err(error) => call.store_failed(error),
+        Err(error) => Err(Status::internal(error)),
     }
 }
 
-fn rehearse(call: &Call, live: &Value, step: Step, options: &DeleteOptions) -> Answer {
+/// What a step would leave.
+fn rehearse(live: Value, step: Step) -> Left {
     match step {
-        Step::Wait => shown(call, live, options),
-        Step::Mark(object) => shown(call, &object, options),
-        Step::MarkAndRemove(object) => gone(call, &object),
-        Step::Remove => gone(call, live),
+        Step::Wait => Left::Object(live),
+        Step::Mark(object) => Left::Object(object),
+        Step::MarkAndRemove(object) => Left::Nothing(object),
+        Step::Remove => Left::Nothing(live),
     }
 }
 
-/// The answer for an object that is still there.
-fn shown(call: &Call, object: &Value, options: &DeleteOptions) -> Answer {
-    let code = if options.says_accepted() {
-        StatusCode::ACCEPTED
-    } else {
-        StatusCode::OK
-    };
-    let object: Bytes = object::encode_unstored(object);
-    Answer::Object { code, kind: call.kind.clone(), object }
-}
-
-/// The answer for an object that is gone.
-fn gone(call: &Call, object: &Value) -> Answer {
-    if call.kind.strategy.returns_deleted {
-        let object = object::encode_unstored(object);
-        return Answer::Object { code: StatusCode::OK, kind: call.kind.clone(), object };
+impl Left {
+    fn answer(self, kind: &Arc<Kind>, options: &DeleteOptions) -> Answer {
+        let shown = |code: StatusCode, object: &Value| {
+            let object = object::encode_unstored(object);
+            Answer::Object { code, kind: kind.clone(), object }
+        };
+        match self {
+            Left::Object(object) if options.says_accepted() => shown(StatusCode::ACCEPTED, &object),
+            Left::Object(object) => shown(StatusCode::OK, &object),
+            Left::Nothing(object) if kind.strategy.returns_deleted => shown(StatusCode::OK, &object),
+            Left::Nothing(object) => {
+                let (name, uid) = (object::name(&object), object::text(&object, "uid"));
+                Answer::Done(Status::deleted(&kind.resource, name, uid))
+            }
+        }
     }
-    let uid = object::text(object, "uid");
-    Answer::Done(Status::deleted(&call.kind.resource, object::name(object), uid))
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// Who writes what.
-pub(super) struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     pub kind: &'a Kind,
     pub others: &'a [Arc<Kind>],
     pub part: Part,

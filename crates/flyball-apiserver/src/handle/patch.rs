@@ -97,6 +97,6 @@ fn fit(call: &Call, options: &WriteOptions, patch: &Patch, object: Value) -> Res
     decode::report(call, options.field_validation, complaints, invalid)?;
     decode::check_namespace(call, &mut object)?;
     decode::check_name(call, &object)?;
-    prepare::default(&call.kind, &mut object);
+    prepare::fill(&call.kind, &mut object);
     Ok(object)
 }

@@ -8,6 +8,7 @@ use crate::status::{Result, Status};
 use crate::strategy::Generation;
 use flyball_schema::metadata as meta_rules;
 use flyball_schema::violation::Violation;
+use flyball_schema::{default, prune, validate};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -32,9 +33,12 @@ pub(super) fn wipe(object: &mut Value) {
 }
 
 /// Fills in what the type and the kind say of absent fields.
-pub(super) fn default(kind: &Kind, object: &mut Value) {
+pub(super) fn fill(kind: &Kind, object: &mut Value) {
     if let Some(node) = kind.node() {
-        crate::pending::default(node, object);
+        if kind.custom.is_some() {
+            prune::prune_nulls(node, object);
+        }
+        default::default(node, object);
     }
     (kind.strategy.default)(object);
 }
@@ -122,7 +126,7 @@ fn reset_status(kind: &Kind, object: &mut Value, live: Option<&Value>) {
     };
     // Go writes an empty status where the type has one that is no pointer.
     if live.is_none() && kind.custom.is_none() {
-        default(kind, object);
+        fill(kind, object);
     }
 }
 
@@ -184,27 +188,32 @@ fn is_new_generation(kind: &Kind, object: &Value, live: &Value) -> bool {
 }
 
 /// Refuses an object that its kind does not allow.
-pub(super) fn validate(kind: &Kind, object: &Value, live: Option<&Value>) -> Result<()> {
-    let mut violations = Vec::new();
-    let namespaced = kind.resource.namespaced;
-    let own = |violations: &mut Vec<Violation>| {
-        if let Some(node) = kind.node() {
-            violations.extend(match live {
-                Some(live) => crate::pending::validate_update(node, object, live),
-                None => crate::pending::validate(node, object),
-            });
-        }
-        violations.extend((kind.strategy.validate)(object, live));
-    };
-    let common = meta_rules::validate(&object["metadata"], namespaced, kind.strategy.names, "metadata");
-    violations.extend(common);
+pub(super) fn check(kind: &Kind, part: Part, object: &Value, live: Option<&Value>) -> Result<()> {
+    let (namespaced, names) = (kind.resource.namespaced, kind.strategy.names);
+    let mut violations = meta_rules::validate(&object["metadata"], namespaced, names, "metadata");
     if let Some(live) = live {
         violations.extend(meta_rules::validate_update(&object["metadata"], &live["metadata"], "metadata"));
     }
-    own(&mut violations);
+    match &kind.custom {
+        Some(_) => violations.extend(by_schema(kind, part, object, live)),
+        None if part != Part::Status => violations.extend((kind.strategy.validate)(object, live)),
+        None => {}
+    }
     if violations.is_empty() {
         return Ok(());
     }
     let resource = &kind.resource;
     Err(Status::invalid(&resource.group, &resource.kind, object::name(object), causes(violations)))
+}
+
+fn by_schema(kind: &Kind, part: Part, object: &Value, live: Option<&Value>) -> Vec<Violation> {
+    let Some(node) = kind.node() else { return Vec::new() };
+    match (part, live) {
+        (Part::Status, Some(live)) => match node.field("status") {
+            Some(status) => validate::validate_part("status", status, &object["status"], Some(&live["status"])),
+            None => Vec::new(),
+        },
+        (_, Some(live)) => validate::validate_update(node, object, live),
+        (_, None) => validate::validate(node, object),
+    }
 }

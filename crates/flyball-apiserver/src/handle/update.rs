@@ -21,7 +21,7 @@ pub(super) async fn update(call: &Call, part: Part) -> Result<Answer> {
     let mut object = decode::object(call, options.field_validation)?;
     decode::check_namespace(call, &mut object)?;
     decode::check_name(call, &object)?;
-    prepare::default(&call.kind, &mut object);
+    prepare::fill(&call.kind, &mut object);
     let uid = object::text(&object, "uid").to_owned();
     let others = other_versions(call);
     write(call, part, options.dry_run, |live| {
@@ -85,12 +85,12 @@ pub(super) async fn write(
         };
         check_version(call, &mut object, &entry)?;
         prepare::update(&call.kind, part, &mut object, &live);
-        prepare::validate(&call.kind, &object, Some(&live))?;
+        prepare::check(&call.kind, part, &object, Some(&live))?;
         if managed_fields::keep_timestamps(&live, &mut object) {
             return unchanged(call, &entry);
         }
         if let Some(object) = commit(call, &entry, object, &live, dry_run).await? {
-            definition::settle(call, call.name()).await?;
+            definition::settle(call).await?;
             return Ok(Answer::Object { code: StatusCode::OK, kind: call.kind.clone(), object });
         }
     }

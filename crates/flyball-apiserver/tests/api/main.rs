@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod ask;
+mod custom;
 mod objects;
 mod watching;
