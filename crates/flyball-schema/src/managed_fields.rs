@@ -10,6 +10,7 @@ mod check;
 mod compare;
 mod conflict;
 mod entry;
+mod extract;
 mod field_set;
 mod fields_of;
 mod fields_v1;
@@ -21,12 +22,14 @@ mod path;
 mod prune;
 mod reconcile;
 mod remove;
+mod scale;
 mod shape;
 mod timestamps;
 mod update;
 mod zero;
 
 pub use conflict::{Conflict, Conflicts};
+pub use scale::{ReplicasPaths, scale_entries, scaled_entries};
 
 /// Who writes what, where: all that [`apply`] and [`update`] have to know besides the object.
 #[derive(Clone, Copy, Debug)]
@@ -93,4 +96,9 @@ pub fn update(request: &Request<'_>, new: &mut Value) {
 /// To be called last before a write, with `resourceVersion` as it was: equal objects need no write.
 pub fn keep_timestamps(live: &Value, new: &mut Value) -> bool {
     timestamps::keep(live, new)
+}
+
+/// What a manager applied to an object, with `apiVersion` and `kind`; `None` if it owns nothing by apply.
+pub fn extract(node: Node<'_>, object: &Value, manager: &str, subresource: Option<&str>) -> Option<Value> {
+    extract::extract(shape::Type::root(node), object, manager, subresource.unwrap_or_default())
 }

@@ -1,10 +1,11 @@
 //! Server-side apply: merge, prune, settle who owns what.
 
 use super::check::{Duplicates, check};
+use super::conflict::Conflicts;
 use super::entry::{self, Entry, Operation};
 use super::fields_of::fields_of;
 use super::last_applied;
-use super::merge::merge;
+use super::merge::{is_same, merge};
 use super::ownership::{Claim, settle, strip_metadata};
 use super::prune::prune;
 use super::reconcile::reconcile;
@@ -33,26 +34,32 @@ pub(super) fn apply(request: &Request<'_>, config: &Value, force: bool) -> Resul
     check(request.ty(), live, Duplicates::Allowed)
         .map_err(|misfits| untyped("failed to create typed live object", live, &misfits))?;
 
-    let start = zero(request.node);
+    let start;
     let before = if before.is_empty() && request.live.is_some() {
+        start = zero(request.node);
         let request = Request { manager: BEFORE_FIRST_APPLY, ..*request };
         record(&request, &mut Vec::new(), &start, live).into_iter().collect()
     } else {
         before
     };
     let claim = if force { Claim::Force } else { Claim::Ask };
-    let applied = match attempt(request, live, config, before.clone(), claim) {
-        Err(ApplyError::Conflicts(conflicts)) if request.manager == last_applied::MANAGER => {
-            last_applied::forgive(request, live, conflicts).map_err(ApplyError::Conflicts)?;
-            attempt(request, live, config, before, Claim::Force)?
+    let applied = if request.manager == last_applied::MANAGER && !force {
+        match attempt(request, live, config, before.clone(), claim) {
+            Err(conflicts) => {
+                last_applied::forgive(request, live, conflicts).map_err(ApplyError::Conflicts)?;
+                attempt(request, live, config, before, Claim::Force)
+            }
+            applied => applied,
         }
-        applied => applied?,
+    } else {
+        attempt(request, live, config, before, claim)
     };
-    Ok(finish(request, live, config, applied))
+    Ok(finish(request, live, config, applied.map_err(ApplyError::Conflicts)?))
 }
 
-/// The merged object, unless it is as before, and who owns what.
+/// What came of an attempt.
 struct Applied<'v> {
+    /// The merged object, unless it is as before.
     object: Option<Value>,
     entries: Vec<Entry<'v>>,
 }
@@ -64,32 +71,27 @@ fn attempt<'v>(
     config: &'v Value,
     before: Vec<Entry<'v>>,
     claim: Claim,
-) -> Result<Applied<'v>, ApplyError> {
+) -> Result<Applied<'v>, Conflicts> {
     let ty = request.ty();
-    let mut entries = reconcile(request, before);
+    let mut others = reconcile(request, before);
     let mut own = request.entry(Operation::Apply);
     own.fields = fields_of(ty, config);
     own.fields.subtract_trees(&request.reset_fields());
-    let last = entries.iter().position(|entry| entry.is(&own)).map(|index| entries.swap_remove(index));
+    let last = others.iter().position(|entry| entry.is(&own)).map(|index| others.swap_remove(index));
     own.time = last.as_ref().and_then(|last| last.time.clone());
-    entries.push(own.clone());
 
-    let mut merged = merge(ty, Some(live), Some(config)).unwrap_or_default();
-    entry::store(&mut merged, Vec::new());
-    let merged = prune(request, merged, &entries, last.as_ref());
-    settle(request, &mut entries, Some(&own), (live, &merged), claim).map_err(ApplyError::Conflicts)?;
-
-    let changed = !same_but_entries(live, &merged);
-    entries.retain_mut(|entry| {
-        if entry.is(&own) {
-            strip_metadata(&mut entry.fields);
-            if changed {
-                entry.time = Some(Cow::Borrowed(request.now));
-            }
-        }
-        !entry.fields.is_empty()
-    });
-    Ok(Applied { object: changed.then_some(merged), entries })
+    let merged = prune(request, merge(ty, live, config), (&own, &others), last.as_ref());
+    let changed = !is_same(&merged, live) && !same_but_entries(live, &merged);
+    if changed {
+        settle(request, &mut others, (live, &merged), claim)?;
+        own.time = Some(Cow::Borrowed(request.now));
+    }
+    strip_metadata(&mut own.fields);
+    others.extend((!own.fields.is_empty()).then_some(own));
+    Ok(Applied {
+        object: changed.then(|| merged.into_owned()),
+        entries: others,
+    })
 }
 
 fn finish(request: &Request<'_>, live: &Value, config: &Value, applied: Applied<'_>) -> Option<Value> {

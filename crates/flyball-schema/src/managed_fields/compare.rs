@@ -87,7 +87,10 @@ impl<'v> Walk<'v> {
                 if list.is_atomic() || (before.is_empty() && after.is_empty()) {
                     return self.compare_whole(old, new);
                 }
-                self.compare_lists(list, before, after);
+                if !(before.len() == after.len() && before.iter().zip(after).all(|(old, new)| number::equal(old, new)))
+                {
+                    self.compare_lists(list, before, after);
+                }
                 false
             }
             Shape::Scalar(_) => self.compare_whole(old, new),

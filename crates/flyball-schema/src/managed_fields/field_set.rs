@@ -88,6 +88,26 @@ impl<'a> FieldSet<'a> {
             .map(|index| &self.nodes[index])
     }
 
+    /// Whether the path is in the set.
+    pub(super) fn contains(&self, path: &[PathElement<'_>]) -> bool {
+        match path {
+            [] => false,
+            [element] => self.get(element).is_some_and(|node| node.member),
+            [element, rest @ ..] => self.get(element).is_some_and(|node| node.below.contains(rest)),
+        }
+    }
+
+    /// Whether all paths of another set are in this one.
+    pub(super) fn covers(&self, other: &FieldSet<'_>) -> bool {
+        let mut ours = self.nodes.iter().peekable();
+        other.nodes.iter().all(|node| {
+            while ours.next_if(|our| our.element < node.element).is_some() {}
+            ours.peek().is_some_and(|our| {
+                our.element == node.element && our.member >= node.member && our.below.covers(&node.below)
+            })
+        })
+    }
+
     /// Adds all paths of another set.
     pub(super) fn unite(&mut self, other: FieldSet<'a>) {
         if self.is_empty() {
@@ -177,6 +197,15 @@ impl<'a> FieldSet<'a> {
             };
             node.below.name_fields(below);
         }
+    }
+
+    /// Only the members that have no member below.
+    pub(super) fn leaves(&self) -> FieldSet<'a> {
+        let mut leaves = FieldSet::default();
+        for node in &self.nodes {
+            leaves.add(node.element.clone(), node.below.is_empty(), node.below.leaves());
+        }
+        leaves
     }
 
     /// Calls `each` with every path, members before what is below, as structured-merge-diff does.

@@ -1,61 +1,62 @@
 //! Merging an applied configuration into an object: it wins where it says something, and takes nothing away.
 
+use super::number;
 use super::path::PathElement;
 use super::shape::{ListShape, MapShape, Shape, Type};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
-/// Merges `config` into `live`.
+/// Merges `config` into `live`; the very `live` if it has all of `config` already.
 // structured-merge-diff, typed/merge.go
-pub(super) fn merge(ty: Type<'_>, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
-    let atom = ty.atom();
-    let shape = match config {
-        None => atom.deduce(live).shape(),
-        Some(_) => atom.deduce(config).shape(),
-    };
-    match shape {
-        Shape::Map(map) => {
-            let (before, after) = (live.and_then(Value::as_object), config.and_then(Value::as_object));
-            if map.atomic || (before.is_none_or(Map::is_empty) && after.is_none_or(Map::is_empty)) {
-                return config.or(live).cloned();
-            }
-            Some(Value::Object(merge_maps(map, before, after)))
-        }
-        Shape::List(list) => {
-            let (before, after) = (items(live), items(config));
-            if list.is_atomic() || (before.is_empty() && after.is_empty()) {
-                return config.or(live).cloned();
-            }
-            Some(Value::Array(merge_lists(list, before, after)))
-        }
-        Shape::Scalar(_) => config.or(live).cloned(),
-        Shape::Nothing => None,
+pub(super) fn merge<'v, 's: 'v>(ty: Type<'s>, live: &'v Value, config: &'v Value) -> Cow<'v, Value> {
+    match (ty.shape(Some(config)), live, config) {
+        (Shape::Map(map), Value::Object(before), _) if !map.atomic && !before.is_empty() => match config {
+            Value::Object(after) => merge_maps(map, live, before, after),
+            Value::Null => Cow::Borrowed(live),
+            _ => replace(live, config),
+        },
+        (Shape::List(list), Value::Array(before), _) if !list.is_atomic() && !before.is_empty() => match config {
+            Value::Array(after) => merge_lists(list, live, before, after),
+            Value::Null => Cow::Borrowed(live),
+            _ => replace(live, config),
+        },
+        _ => replace(live, config),
     }
 }
 
-fn items(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+fn replace<'v>(live: &'v Value, config: &'v Value) -> Cow<'v, Value> {
+    Cow::Borrowed(if number::equal(live, config) { live } else { config })
 }
 
-fn merge_maps(
-    map: MapShape<'_>,
-    live: Option<&Map<String, Value>>,
-    config: Option<&Map<String, Value>>,
-) -> Map<String, Value> {
-    let mut merged = Map::new();
-    for (name, before) in live.into_iter().flatten() {
-        let after = config.and_then(|config| config.get(name));
-        if let Some(value) = merge(map.field(name), Some(before), after) {
-            merged.insert(name.clone(), value);
-        }
+/// Whether a merged value is the very value that was there.
+pub(super) fn is_same(merged: &Value, live: &Value) -> bool {
+    std::ptr::eq(merged, live)
+}
+
+fn merge_maps<'v, 's: 'v>(
+    map: MapShape<'s>,
+    live: &'v Value,
+    before: &'v Map<String, Value>,
+    after: &'v Map<String, Value>,
+) -> Cow<'v, Value> {
+    let mut same = true;
+    let mut merged = Vec::with_capacity(before.len());
+    for (name, live) in before {
+        let value = match after.get(name) {
+            Some(config) => merge(map.field(name), live, config),
+            None => Cow::Borrowed(live),
+        };
+        same &= is_same(&value, live);
+        merged.push((name, value));
     }
-    for (name, after) in config.into_iter().flatten() {
-        if !merged.contains_key(name)
-            && let Some(value) = merge(map.field(name), None, Some(after))
-        {
-            merged.insert(name.clone(), value);
-        }
+    for (name, config) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
+        same = false;
+        merged.push((name, Cow::Borrowed(config)));
     }
-    merged
+    if same {
+        return Cow::Borrowed(live);
+    }
+    Cow::Owned(merged.into_iter().map(|(name, value)| (name.clone(), value.into_owned())).collect())
 }
 
 /// One side of a list: its items, the element of each, and their places sorted by element.
@@ -89,55 +90,67 @@ impl<'v> Side<'v> {
     /// The only item under an element; repeated items are not merged.
     fn item(&self, element: &PathElement<'_>) -> Option<&'v Value> {
         match self.places(element) {
-            [] => None,
             [place] => Some(&self.items[*place]),
-            _ => Some(&Value::Null),
+            _ => None,
         }
     }
 }
 
 /// Shared items follow the order of the configuration; others stay where they were among them.
 // structured-merge-diff, typed/merge.go, visitListItems
-fn merge_lists(list: ListShape<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
-    let (live, config) = (Side::new(list, live), Side::new(list, config));
-    let mut shared = config.elements.iter().filter(|element| live.has(element));
+fn merge_lists<'v, 's: 'v>(
+    list: ListShape<'s>,
+    live: &'v Value,
+    before: &'v [Value],
+    after: &'v [Value],
+) -> Cow<'v, Value> {
+    let (ours, theirs) = (Side::new(list, before), Side::new(list, after));
+    let mut shared = theirs.elements.iter().filter(|element| ours.has(element));
     let mut next_shared = shared.next();
-    let mut merged = Vec::with_capacity(live.items.len().max(config.items.len()));
-    let mut done = 0; // Items of the configuration are taken in their order: all before this one are merged.
+    let mut merged: Vec<Cow<'v, Value>> = Vec::with_capacity(before.len().max(after.len()));
+    let item = |place: usize| match ours.item(&theirs.elements[place]) {
+        Some(live) => merge(list.items, live, &after[place]),
+        None => Cow::Borrowed(&after[place]),
+    };
     let mut l = 0;
-    let item = |element| merge(list.items, live.item(element), config.item(element));
-    while l < live.elements.len() || done < config.elements.len() {
-        if let (Some(ours), Some(theirs)) = (live.elements.get(l), config.elements.get(done)) {
-            if ours == theirs {
-                merged.extend(item(theirs));
-                (l, done) = (l + 1, done + 1);
+    let mut r = 0; // Items of the configuration are taken in their order: all before this one are merged.
+    while l < ours.elements.len() || r < theirs.elements.len() {
+        if let (Some(our), Some(their)) = (ours.elements.get(l), theirs.elements.get(r)) {
+            if our == their {
+                merged.push(item(r));
+                (l, r) = (l + 1, r + 1);
                 next_shared = shared.next();
                 continue;
             }
-            if config.has(ours) && next_shared.is_some_and(|next| next != ours) {
+            if theirs.has(our) && next_shared.is_some_and(|next| next != our) {
                 // A shared item, but not the one whose turn it is.
                 l += 1;
                 continue;
             }
         }
-        if let Some(ours) = live.elements.get(l) {
-            let places = config.places(ours);
+        if let Some(our) = ours.elements.get(l) {
+            let places = theirs.places(our);
             if places.is_empty() {
-                merged.extend(merge(list.items, live.items.get(l), None));
+                merged.push(Cow::Borrowed(&before[l]));
                 l += 1;
                 continue;
             }
-            if places.iter().any(|place| *place < done) {
+            if places.iter().any(|place| *place < r) {
                 l += 1;
             }
         }
-        if let Some(theirs) = config.elements.get(done) {
-            merged.extend(item(theirs));
-            done += 1;
-            if next_shared == Some(theirs) {
+        if let Some(their) = theirs.elements.get(r) {
+            merged.push(item(r));
+            r += 1;
+            if next_shared == Some(their) {
                 next_shared = shared.next();
             }
         }
     }
-    merged
+    let same = merged.len() == before.len() && merged.iter().zip(before).all(|(merged, live)| is_same(merged, live));
+    if same {
+        Cow::Borrowed(live)
+    } else {
+        Cow::Owned(merged.into_iter().map(Cow::into_owned).collect())
+    }
 }

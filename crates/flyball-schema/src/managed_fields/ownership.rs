@@ -63,54 +63,73 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What others lose, and what the change was. With `Claim::Ask` nobody loses anything that was theirs and stays.
+/// Takes from the entries what a change removes and, with `Claim::Force`, what it touches; says what the change is.
 // structured-merge-diff, merge/update.go, Updater.update
 pub(super) fn settle<'v, 'a: 'v>(
     request: &Request<'a>,
-    entries: &mut Vec<Entry<'a>>,
-    own: Option<&Entry<'_>>,
+    entries: &mut Vec<Entry<'_>>,
     (live, new): (&'v Value, &'v Value),
     claim: Claim,
 ) -> Result<Comparison<'v>, Conflicts> {
     let reset = request.reset_fields();
     let comparison = compare(request.ty(), live, new).without(&reset);
-    let mut losses: Vec<Option<(FieldSet<'a>, FieldSet<'v>)>> = Vec::with_capacity(entries.len());
+    let mut changes = vec![Change::new(request.api_version, comparison)];
     let mut conflicts = Vec::new();
-    for entry in entries.iter() {
-        if own.is_some_and(|own| own.is(entry)) {
-            losses.push(None);
+    for entry in entries.iter_mut() {
+        let Some(change) = change(request, &mut changes, entry.api_version, (live, new), &reset) else {
             continue;
-        }
-        let converted;
-        let comparison = match request.version(entry.api_version) {
-            Known::Type(_) if entry.api_version == request.api_version => &comparison,
-            Known::Type(ty) => {
-                converted = compare(ty, live, new).without(&reset);
-                &converted
-            }
-            Known::Foreign | Known::Gone => {
-                losses.push(None);
-                continue;
-            }
         };
-        let conflict = entry.fields.intersection(&comparison.changed());
-        if !conflict.is_empty() {
-            conflicts.push((entry.identity(), conflicts_with(entry, &conflict)));
+        let conflict = entry.fields.intersection(&change.changed);
+        match claim {
+            Claim::Force => entry.fields.subtract(&conflict),
+            Claim::Ask if conflict.is_empty() => {}
+            Claim::Ask => conflicts.push((entry.identity(), conflicts_with(entry, &conflict))),
         }
-        losses.push(Some((conflict, comparison.removed.clone())));
+        entry.fields.subtract(&change.comparison.removed);
     }
-    if claim == Claim::Ask && !conflicts.is_empty() {
+    if !conflicts.is_empty() {
         conflicts.sort_by(|a, b| a.0.cmp(&b.0));
         return Err(Conflicts(conflicts.into_iter().flat_map(|(_, conflicts)| conflicts).collect()));
     }
-    for (entry, loss) in entries.iter_mut().zip(losses) {
-        if let Some((conflict, removed)) = loss {
-            entry.fields.subtract(&conflict);
-            entry.fields.subtract(&removed);
+    entries.retain(|entry| !entry.fields.is_empty());
+    Ok(changes.swap_remove(0).comparison)
+}
+
+/// A change as one version has it.
+struct Change<'v> {
+    api_version: String,
+    comparison: Comparison<'v>,
+    changed: FieldSet<'v>,
+}
+
+impl<'v> Change<'v> {
+    fn new(api_version: &str, comparison: Comparison<'v>) -> Change<'v> {
+        Change {
+            api_version: api_version.to_owned(),
+            changed: comparison.changed(),
+            comparison,
         }
     }
-    entries.retain(|entry| !entry.fields.is_empty());
-    Ok(comparison)
+}
+
+/// The change as the version of an entry has it; none if that cannot be compared.
+fn change<'c, 'v, 'a: 'v>(
+    request: &Request<'a>,
+    changes: &'c mut Vec<Change<'v>>,
+    api_version: &str,
+    (live, new): (&'v Value, &'v Value),
+    reset: &FieldSet<'_>,
+) -> Option<&'c Change<'v>> {
+    let index = changes.iter().position(|change| change.api_version == api_version);
+    let index = match (index, request.version(api_version)) {
+        (Some(index), _) => index,
+        (None, Known::Type(ty)) => {
+            changes.push(Change::new(api_version, compare(ty, live, new).without(reset)));
+            changes.len() - 1
+        }
+        (None, Known::Foreign | Known::Gone) => return None,
+    };
+    Some(&changes[index])
 }
 
 /// Whether a change takes from others what it touches.

@@ -8,19 +8,28 @@ use super::ownership::Known;
 use super::remove::remove;
 use super::shape::Type;
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// The merged object without what `last` had and nobody has now.
 // structured-merge-diff, merge/update.go, Updater.prune
-pub(super) fn prune(request: &Request<'_>, merged: Value, entries: &[Entry<'_>], last: Option<&Entry<'_>>) -> Value {
-    let Some(last) = last.filter(|last| !last.fields.is_empty()) else {
+pub(super) fn prune<'v>(
+    request: &Request<'_>,
+    merged: Cow<'v, Value>,
+    (own, others): (&Entry<'_>, &[Entry<'_>]),
+    last: Option<&Entry<'_>>,
+) -> Cow<'v, Value> {
+    let Some(last) = last else { return merged };
+    if last.api_version == own.api_version && own.fields.covers(&last.fields) {
+        // All that it had is owned still, with every item and key on the way there: nothing can go.
         return merged;
-    };
+    }
     let Known::Type(ty) = request.version(last.api_version) else {
         return merged;
     };
     let named = last.fields.clone().with_named_fields(ty);
     let mut pruned = remove(ty, &merged, &named);
-    for (ty, owned) in owned_by_version(request, entries, last.api_version, ty) {
+    let entries = || others.iter().chain([own]);
+    for (ty, owned) in owned_by_version(request, entries(), last.api_version, ty) {
         pruned = add_back_owned(ty, &merged, &pruned, owned);
     }
     let mut gone = fields_of(ty, &merged).with_named_fields(ty);
@@ -29,14 +38,14 @@ pub(super) fn prune(request: &Request<'_>, merged: Value, entries: &[Entry<'_>],
     if gone.is_empty() {
         merged
     } else {
-        remove(ty, &merged, &gone)
+        Cow::Owned(remove(ty, &merged, &gone))
     }
 }
 
 /// What anybody owns in each version, the given version first. What is owned in a foreign version is kept as if in this one.
 fn owned_by_version<'e, 't>(
     request: &Request<'t>,
-    entries: &[Entry<'e>],
+    entries: impl Iterator<Item = &'e Entry<'e>>,
     first: &'e str,
     ty: Type<'t>,
 ) -> Vec<(Type<'t>, FieldSet<'e>)> {

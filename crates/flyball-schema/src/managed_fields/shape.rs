@@ -3,9 +3,12 @@
 
 use super::path::PathElement;
 use crate::go_text;
+use crate::kinds;
 use crate::schema::{Form, ListKind, Node};
 use serde_json::Value;
 use std::borrow::Cow;
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Types whose values are never looked into.
 const ATOMIC: [&str; 2] = [
@@ -56,6 +59,7 @@ pub(super) enum Scalar {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapShape<'a> {
     declared: Option<Node<'a>>,
+    /// Whether inlined types below preserve unknown fields.
     open: bool,
     others: Other<'a>,
     pub(super) atomic: bool,
@@ -184,22 +188,37 @@ impl<'a> Atom<'a> {
 impl<'a> MapShape<'a> {
     /// Whether the field is declared, in contrast to a key of a map.
     pub(super) fn declares(&self, name: &str) -> bool {
-        self.declared.is_some_and(|node| node.declared(name).is_some())
+        self.declared(name).is_some()
+    }
+
+    fn declared(&self, name: &str) -> Option<Type<'a>> {
+        let node = self.declared?;
+        if node.embedded_resource
+            && let Some(ty) = of_embedded(name)
+        {
+            return Some(ty);
+        }
+        node.declared(name).map(|field| Type::of(node.at(field.schema), self.open))
     }
 
     /// The type of a field or of the value at a key.
     pub(super) fn field(&self, name: &str) -> Type<'a> {
-        if let Some(node) = self.declared
-            && let Some(field) = node.declared(name)
-        {
-            return Type::of(node.at(field.schema), self.open);
-        }
-        match self.others {
+        self.declared(name).unwrap_or_else(|| match self.others {
             Other::Node(node) => Type::of(node, self.open),
             Other::Deduced => Type::Deduced,
             Other::Atomic => Type::Atomic,
             Other::Undeclared => Type::Undeclared,
-        }
+        })
+    }
+}
+
+/// The types of what every resource has, also one within another.
+fn of_embedded(name: &str) -> Option<Type<'static>> {
+    let object_meta = kinds::builtin().schema(OBJECT_META)?;
+    match name {
+        "apiVersion" | "kind" => object_meta.field("name").map(Type::root),
+        "metadata" => Some(Type::root(object_meta)),
+        _ => None,
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) fn record<'v>(
     live: &'v Value,
     new: &'v Value,
 ) -> Option<Entry<'v>> {
-    let comparison = settle(request, entries, None, (live, new), Claim::Force).ok()?;
+    let comparison = settle(request, entries, (live, new), Claim::Force).ok()?;
     let mut fields: FieldSet<'v> = comparison.changed();
     fields.subtract_trees(&request.reset_fields());
     strip_metadata(&mut fields);
