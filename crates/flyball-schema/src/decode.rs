@@ -13,7 +13,7 @@ use serde_json::Value;
 use tree::Tree;
 
 /// How deep lists and objects may lie in each other. Go stops at 10,000; every verb here recurses, on a small stack.
-pub const MAX_DEPTH: usize = 500;
+pub const MAX_DEPTH: usize = 300;
 
 /// Well-formed JSON or YAML that no type has been applied to: fields in their order, numbers as written.
 #[derive(Clone, Debug)]

@@ -58,6 +58,10 @@ fn check_object(structural: &Structural, case: &Value) -> Result<(), String> {
     };
     same(&json!(warnings), &or_empty(&case["warnings"]))?;
     default::default(structural.node(), &mut object);
+    let mut again = object.clone();
+    same(&json!(structural.coerce(&mut again).expect("it was coerced before")), &json!([]))?;
+    default::default(structural.node(), &mut again);
+    same(&again, &object)?;
     let wrong = validate::validate(structural.node(), &object);
     // Where Go walks a map its order is random.
     same(&sorted(&lines(&wrong)), &sorted(&or_empty(&case["wrong"])))?;
@@ -82,5 +86,18 @@ fn definitions_are_refused_with_kubernetes_words() {
             None => definition::validate(&case["definition"]),
         };
         same(&lines(&wrong), &or_empty(&case["wrong"]))
+    });
+}
+
+#[test]
+fn updates_may_keep_what_was_wrong_before() {
+    check_all("updates.yaml", |group| {
+        let structural = crd::read(&group["schema"], PATH, Status::Plain).expect("a structural schema");
+        for case in group["updates"].as_array().expect("updates") {
+            let wrong = validate::validate_update(structural.node(), &case["new"], &case["old"]);
+            let compared = same(&sorted(&lines(&wrong)), &sorted(&or_empty(&case["wrong"])));
+            compared.map_err(|failure| format!("{}: {failure}", case["case"]))?;
+        }
+        Ok(())
     });
 }

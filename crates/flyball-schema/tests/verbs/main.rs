@@ -2,6 +2,7 @@
 
 mod custom;
 mod decoding;
+mod depth;
 mod names;
 mod patches;
 mod quantities;
