@@ -118,6 +118,25 @@ impl State {
         self.history.push(change);
     }
 
+    /// Takes a record as it is read back, in the order of revisions; `None` where it cannot follow the ones before.
+    pub fn restore(&mut self, record: Record) -> Option<()> {
+        let is_removal = record.is_removal();
+        let previous = if is_removal {
+            self.index.remove(record.key())
+        } else {
+            self.index.insert(record.clone())
+        };
+        let is_past = record.revision() <= self.history.compacted();
+        let is_possible = record.revision() <= self.revision && (!is_removal || previous.is_some());
+        if !is_possible || (is_past && (is_removal || previous.is_some())) {
+            return None;
+        }
+        if !is_past {
+            self.history.push(Change { record, previous });
+        }
+        Some(())
+    }
+
     /// Refuses a revision that is not in the history.
     pub fn check(&self, requested: u64) -> Result<()> {
         let oldest = self.history.compacted();

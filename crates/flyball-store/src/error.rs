@@ -2,6 +2,7 @@
 
 use crate::{Entry, Expect};
 use bytes::Bytes;
+use std::{path::PathBuf, sync::Arc};
 
 /// A result of the store.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -68,6 +69,52 @@ pub enum Error {
         key: Bytes,
         /// The length of key and value.
         length: usize,
+    },
+    /// Another process has the data directory open.
+    #[error("the data directory {} is in use by another process: stop that one, or choose another directory", path.display())]
+    InUse {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// The data directory holds files that no store wrote.
+    #[error("the data directory {} holds something else than a store: choose an empty directory", path.display())]
+    Foreign {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// The data directory was written in a format of another version.
+    #[error("the data directory {} has the format {found:?}, but {expected:?} is read here: open it with the version that wrote it", path.display())]
+    Format {
+        /// The data directory.
+        path: PathBuf,
+        /// The format found there.
+        found: String,
+        /// The format that can be read.
+        expected: &'static str,
+    },
+    /// What the data directory holds is not what was written.
+    #[error("the data directory {} is damaged ({reason}): restore it from a backup, or move it away to start empty", path.display())]
+    Damaged {
+        /// The data directory.
+        path: PathBuf,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// The data directory could not be read or made.
+    #[error("open the data directory {}", path.display())]
+    Open {
+        /// The data directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A write failed, so that it may or may not be on disk; nothing more is written until the store is opened again.
+    #[error("write to the data directory {}: nothing is written until the store is opened again", path.display())]
+    Write {
+        /// The data directory.
+        path: PathBuf,
+        /// Why.
+        source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// The store was closed.
     #[error("the store is closed")]

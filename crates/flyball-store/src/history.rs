@@ -89,7 +89,8 @@ impl History {
 
     /// Says up to which revision the history must be cut for changes that cost `incoming` bytes and end at `newest`.
     pub fn excess(&self, options: &Options, incoming: usize, newest: u64) -> u64 {
-        let mut cut = newest.saturating_sub(options.history_revisions).max(self.compacted);
+        let held = self.chunks.back().and_then(|chunk| chunk.back()).map_or(0, Change::revision);
+        let mut cut = newest.saturating_sub(options.history_revisions).min(held).max(self.compacted);
         let mut bytes = self.bytes + incoming;
         for change in self.chunks.iter().flat_map(|chunk| chunk.iter()) {
             if bytes <= options.history_bytes && change.revision() > cut {
@@ -99,6 +100,12 @@ impl History {
             cut = cut.max(change.revision());
         }
         cut
+    }
+
+    /// Returns the changes up to a revision.
+    pub fn until(&self, revision: u64) -> impl Iterator<Item = &Change> {
+        let changes = self.chunks.iter().flat_map(|chunk| chunk.iter());
+        changes.take_while(move |change| change.revision() <= revision)
     }
 
     /// Forgets the changes up to a revision, and returns them.

@@ -28,12 +28,14 @@ impl Index {
         Some(&leaf[at])
     }
 
-    pub fn insert(&mut self, record: Record) {
+    /// Puts a record in, and returns the one that it replaces.
+    pub fn insert(&mut self, record: Record) -> Option<Record> {
         let Some(leaf) = self.leaf(record.key()) else {
-            return self.insert_first(record);
+            self.insert_first(record);
+            return None;
         };
         match leaf.binary_search_by(|other| other.key().cmp(record.key())) {
-            Ok(at) => Arc::make_mut(leaf)[at] = record,
+            Ok(at) => return Some(std::mem::replace(&mut Arc::make_mut(leaf)[at], record)),
             Err(at) if leaf.len() < FULL => Arc::make_mut(leaf).insert(at, record),
             // Keys that come in order fill their leaves.
             Err(FULL) => self.add_leaf(vec![record]),
@@ -47,18 +49,19 @@ impl Index {
                 self.add_leaf(upper);
             }
         }
+        None
     }
 
-    pub fn remove(&mut self, key: &[u8]) {
-        let Some(leaf) = self.leaf(key) else { return };
-        let Ok(at) = leaf.binary_search_by(|record| record.key().cmp(key)) else {
-            return;
-        };
-        Arc::make_mut(leaf).remove(at);
+    /// Takes a record out.
+    pub fn remove(&mut self, key: &[u8]) -> Option<Record> {
+        let leaf = self.leaf(key)?;
+        let at = leaf.binary_search_by(|record| record.key().cmp(key)).ok()?;
+        let record = Arc::make_mut(leaf).remove(at);
         if leaf.is_empty() {
             let name = self.leaf_name(key).expect("the leaf was found");
             self.leaves.remove(&name);
         }
+        Some(record)
     }
 
     /// Finds the records whose key is at least `from` and begins with `prefix`: leaves with the first `wanted` of them.
@@ -149,7 +152,7 @@ mod tests {
     fn keys_come_out_in_order_however_they_went_in() {
         let mut index = Index::default();
         let mut expected: Vec<_> = (0..5_000u32).map(|n| format!("/{:08x}", n.wrapping_mul(2_654_435_761))).collect();
-        expected.iter().for_each(|key| index.insert(record(key)));
+        expected.iter().for_each(|key| assert!(index.insert(record(key)).is_none()));
         expected.sort();
         assert_eq!(keys(&index, "/", "/"), expected);
         assert!(expected.iter().all(|key| index.get(key.as_bytes()).is_some()));
@@ -164,7 +167,7 @@ mod tests {
     #[test]
     fn ascending_keys_fill_their_leaves() {
         let mut index = Index::default();
-        (0..6_400).for_each(|n| index.insert(record(&format!("/{n:08}"))));
+        (0..6_400).for_each(|n| drop(index.insert(record(&format!("/{n:08}")))));
         assert_eq!(index.leaves.len(), 100);
     }
 
@@ -183,9 +186,11 @@ mod tests {
     #[test]
     fn removed_keys_are_gone_and_leave_no_leaf() {
         let mut index = Index::default();
-        (0..1_000).for_each(|n| index.insert(record(&format!("/{n:08}"))));
-        (0..1_000).rev().for_each(|n| index.remove(format!("/{n:08}").as_bytes()));
+        (0..1_000).for_each(|n| drop(index.insert(record(&format!("/{n:08}")))));
+        (0..1_000)
+            .rev()
+            .for_each(|n| assert!(index.remove(format!("/{n:08}").as_bytes()).is_some()));
         assert!(index.leaves.is_empty());
-        index.remove(b"/never");
+        assert!(index.remove(b"/never").is_none());
     }
 }

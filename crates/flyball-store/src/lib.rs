@@ -5,6 +5,7 @@
 
 mod backend;
 mod core;
+mod disk;
 mod entry;
 mod error;
 mod history;
@@ -27,7 +28,7 @@ pub use range::{Page, Range};
 pub use watch::Watch;
 
 use bytes::Bytes;
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 /// A handle to a store; clones share it.
 #[derive(Clone)]
@@ -37,6 +38,11 @@ impl Store {
     /// Makes an empty store in memory, which needs no thread, no timer and no runtime.
     pub fn memory() -> Store {
         Options::default().memory()
+    }
+
+    /// Opens the store in a data directory, which is made if it is not there; what it acknowledges survives a crash.
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Store> {
+        Options::default().open(path).await
     }
 
     /// Makes a store of a backend.

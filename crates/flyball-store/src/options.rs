@@ -1,6 +1,7 @@
 //! How much a store remembers, and the stores made with it.
 
-use crate::{Store, memory::Memory};
+use crate::{Result, Store, disk::Disk, memory::Memory};
+use std::path::PathBuf;
 
 /// How much history a store keeps, and how far a watcher may fall behind.
 #[derive(Clone, Copy, Debug)]
@@ -27,5 +28,10 @@ impl Options {
     /// Makes an empty store in memory.
     pub fn memory(self) -> Store {
         Store::new(Memory::new(self))
+    }
+
+    /// Opens the store in a data directory, which is made if it is not there.
+    pub async fn open(self, path: impl Into<PathBuf>) -> Result<Store> {
+        Ok(Store::new(Disk::open(path.into(), self).await?))
     }
 }

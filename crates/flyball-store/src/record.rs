@@ -68,6 +68,10 @@ impl Record {
         u64::from_be_bytes(self.field(8))
     }
 
+    pub fn position(&self) -> u32 {
+        u32::from_be_bytes(self.field(24))
+    }
+
     pub fn is_removal(&self) -> bool {
         self.created() == 0
     }
@@ -82,6 +86,22 @@ impl Record {
 
     pub fn value_bytes(&self) -> Bytes {
         self.0.slice(self.value_from()..)
+    }
+
+    /// The whole record, as it is kept on disk.
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// Reads a record as it was kept on disk; `None` where it is none.
+    pub fn read(bytes: &[u8]) -> Option<Record> {
+        let record = Record(Bytes::copy_from_slice(bytes));
+        if bytes.len() < HEADER || bytes.len() < record.value_from() {
+            return None;
+        }
+        let value = bytes.len() - record.value_from();
+        let stamp = record.revision_at().map(|at| at + record.revision().to_string().len());
+        (stamp.unwrap_or(0) <= value && record.created() <= record.revision()).then_some(record)
     }
 
     /// The bytes that this record keeps from being freed.

@@ -5,6 +5,13 @@ use flyball_store::{Error, Event, Expect, Op, Options, Range, Store, Value, Watc
 use futures::FutureExt;
 use std::sync::Arc;
 
+/// Runs a test on each kind of store, empty at first.
+async fn on_each(options: Options, test: impl AsyncFn(Store)) {
+    test(options.memory()).await;
+    let directory = tempfile::tempdir().unwrap();
+    test(options.open(directory.path()).await.unwrap()).await;
+}
+
 async fn put(store: &Store, key: &str, value: &str) -> u64 {
     let put = Op::put(key.to_owned(), value.to_owned(), Expect::Anything);
     store.commit(vec![put]).await.unwrap().revision
@@ -22,16 +29,20 @@ async fn keys(store: &Store, range: Range) -> Vec<String> {
         .collect()
 }
 
-/// Takes what a watch hands out without waiting.
-fn taken(watch: &mut Watch) -> Vec<Arc<Event>> {
-    std::iter::from_fn(|| watch.next().now_or_never())
-        .map(|event| event.unwrap().unwrap())
-        .collect()
+/// Takes so many events, after which no other is there.
+async fn taken(watch: &mut Watch, count: usize) -> Vec<Arc<Event>> {
+    let mut events = Vec::new();
+    while events.len() < count {
+        events.push(watch.next().await.unwrap().unwrap());
+    }
+    assert!(watch.next().now_or_never().is_none());
+    events
 }
 
-fn seen(watch: &mut Watch) -> Vec<(u64, String, Option<String>)> {
+async fn seen(watch: &mut Watch, count: usize) -> Vec<(u64, String, Option<String>)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    taken(watch)
+    let events = taken(watch, count).await;
+    events
         .iter()
         .map(|event| (event.revision, text(&event.key), event.value.as_deref().map(text)))
         .collect()
@@ -39,258 +50,314 @@ fn seen(watch: &mut Watch) -> Vec<(u64, String, Option<String>)> {
 
 #[tokio::test]
 async fn a_commit_takes_the_next_revision_and_is_read_back() {
-    let store = Store::memory();
-    assert_eq!((store.revision(), store.get("/a").await.unwrap()), (0, None));
-    assert_eq!(put(&store, "/a", "one").await, 1);
-    assert_eq!(put(&store, "/a", "two").await, 2);
-    let entry = store.get("/a").await.unwrap().unwrap();
-    assert_eq!((&entry.value[..], entry.revision, entry.created), (&b"two"[..], 2, 1));
-    assert_eq!(store.revision(), 2);
+    on_each(Options::default(), async |store| {
+        assert_eq!((store.revision(), store.get("/a").await.unwrap()), (0, None));
+        assert_eq!(put(&store, "/a", "one").await, 1);
+        assert_eq!(put(&store, "/a", "two").await, 2);
+        let entry = store.get("/a").await.unwrap().unwrap();
+        assert_eq!((&entry.value[..], entry.revision, entry.created), (&b"two"[..], 2, 1));
+        assert_eq!(store.revision(), 2);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn operations_of_one_commit_share_its_revision() {
-    let store = Store::memory();
-    let ops = ["/a", "/b"].map(|key| Op::put(key, "v", Expect::Absent)).to_vec();
-    let committed = store.commit(ops).await.unwrap();
-    let revisions: Vec<_> = committed.entries.iter().flatten().map(|entry| entry.revision).collect();
-    assert_eq!((committed.revision, revisions), (1, vec![1, 1]));
+    on_each(Options::default(), async |store| {
+        let ops = ["/a", "/b"].map(|key| Op::put(key, "v", Expect::Absent)).to_vec();
+        let committed = store.commit(ops).await.unwrap();
+        let revisions: Vec<_> = committed.entries.iter().flatten().map(|entry| entry.revision).collect();
+        assert_eq!((committed.revision, revisions), (1, vec![1, 1]));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn one_unmet_expectation_refuses_the_whole_commit() {
-    let store = Store::memory();
-    put(&store, "/a", "one").await;
-    let ops = vec![
-        Op::put("/b", "v", Expect::Absent),
-        Op::put("/a", "two", Expect::Revision(7)),
-    ];
-    let error = store.commit(ops).await.unwrap_err();
-    assert_eq!(error.to_string(), "commit /a: expected at revision 7, but is at revision 1");
-    let Error::Conflict { current: Some(current), .. } = error else {
-        panic!("{error}")
-    };
-    assert_eq!(current.value, "one");
-    assert_eq!((store.get("/b").await.unwrap(), store.revision()), (None, 1));
+    on_each(Options::default(), async |store| {
+        put(&store, "/a", "one").await;
+        let ops = vec![
+            Op::put("/b", "v", Expect::Absent),
+            Op::put("/a", "two", Expect::Revision(7)),
+        ];
+        let error = store.commit(ops).await.unwrap_err();
+        assert_eq!(error.to_string(), "commit /a: expected at revision 7, but is at revision 1");
+        let Error::Conflict { current: Some(current), .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!(current.value, "one");
+        assert_eq!((store.get("/b").await.unwrap(), store.revision()), (None, 1));
 
-    let error = store.commit(vec![Op::put("/a", "two", Expect::Absent)]).await.unwrap_err();
-    assert_eq!(error.to_string(), "commit /a: expected to be absent, but is at revision 1");
-    let error = store.commit(vec![Op::delete("/c", Expect::Revision(1))]).await.unwrap_err();
-    assert_eq!(error.to_string(), "commit /c: expected at revision 1, but is absent");
+        let error = store.commit(vec![Op::put("/a", "two", Expect::Absent)]).await.unwrap_err();
+        assert_eq!(error.to_string(), "commit /a: expected to be absent, but is at revision 1");
+        let error = store.commit(vec![Op::delete("/c", Expect::Revision(1))]).await.unwrap_err();
+        assert_eq!(error.to_string(), "commit /c: expected at revision 1, but is absent");
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_key_given_twice_in_one_commit_is_refused() {
-    let store = Store::memory();
-    let ops = vec![
-        Op::put("/a", "one", Expect::Anything),
-        Op::delete("/a", Expect::Anything),
-    ];
-    assert_eq!(store.commit(ops).await.unwrap_err().to_string(), "commit /a: the key is given twice");
+    on_each(Options::default(), async |store| {
+        let ops = vec![
+            Op::put("/a", "one", Expect::Anything),
+            Op::delete("/a", Expect::Anything),
+        ];
+        assert_eq!(store.commit(ops).await.unwrap_err().to_string(), "commit /a: the key is given twice");
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_commit_that_changes_nothing_takes_no_revision() {
-    let store = Store::memory();
-    put(&store, "/a", "one").await;
-    assert_eq!(delete(&store, "/b").await, 1);
-    assert_eq!(store.commit(vec![]).await.unwrap().revision, 1);
-    assert_eq!(put(&store, "/a", "two").await, 2);
+    on_each(Options::default(), async |store| {
+        put(&store, "/a", "one").await;
+        assert_eq!(delete(&store, "/b").await, 1);
+        assert_eq!(store.commit(vec![]).await.unwrap().revision, 1);
+        assert_eq!(put(&store, "/a", "two").await, 2);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_value_names_its_revision_and_a_removed_value_that_of_its_removal() {
-    let store = Store::memory();
-    let value = Value::stamped("rv= end", 3);
-    let committed = store.commit(vec![Op::put("/a", value, Expect::Absent)]).await.unwrap();
-    assert_eq!(committed.entries[0].as_ref().unwrap().value, "rv=1 end");
-    let mut watch = store.watch("/", 1).await.unwrap();
-    let committed = store.commit(vec![Op::delete("/a", Expect::Revision(1))]).await.unwrap();
-    let removed = committed.entries[0].as_ref().unwrap();
-    assert_eq!((&removed.value[..], removed.revision, removed.created), (&b"rv=2 end"[..], 2, 1));
-    let event = &taken(&mut watch)[0];
-    assert_eq!((event.value.clone(), &event.last[..], event.created), (None, &b"rv=2 end"[..], false));
-    assert_eq!(event.previous.as_ref().unwrap().value, "rv=1 end");
+    on_each(Options::default(), async |store| {
+        let value = Value::stamped("rv= end", 3);
+        let committed = store.commit(vec![Op::put("/a", value, Expect::Absent)]).await.unwrap();
+        assert_eq!(committed.entries[0].as_ref().unwrap().value, "rv=1 end");
+        let mut watch = store.watch("/", 1).await.unwrap();
+        let committed = store.commit(vec![Op::delete("/a", Expect::Revision(1))]).await.unwrap();
+        let removed = committed.entries[0].as_ref().unwrap();
+        assert_eq!((&removed.value[..], removed.revision, removed.created), (&b"rv=2 end"[..], 2, 1));
+        let event = &taken(&mut watch, 1).await[0];
+        assert_eq!((event.value.clone(), &event.last[..], event.created), (None, &b"rv=2 end"[..], false));
+        assert_eq!(event.previous.as_ref().unwrap().value, "rv=1 end");
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_range_is_cut_by_prefix_start_and_limit() {
-    let store = Store::memory();
-    for key in ["/a/1", "/a/2", "/a/3", "/ab", "/b/1"] {
-        put(&store, key, "v").await;
-    }
-    assert_eq!(keys(&store, Range::prefix("/a/")).await, ["/a/1", "/a/2", "/a/3"]);
-    let start = Some("/a/2".into());
-    assert_eq!(
-        keys(&store, Range { start: start.clone(), ..Range::prefix("/a/") }).await,
-        ["/a/2", "/a/3"]
-    );
-    let page = store.range(Range { limit: Some(1), start, ..Range::prefix("/a") }).await.unwrap();
-    assert_eq!((page.entries.len(), page.more, page.remaining, page.revision), (1, true, 2, 5));
-    let page = store.range(Range { limit: Some(3), ..Range::prefix("/a/") }).await.unwrap();
-    assert_eq!((page.more, page.remaining), (false, 0));
+    on_each(Options::default(), async |store| {
+        for key in ["/a/1", "/a/2", "/a/3", "/ab", "/b/1"] {
+            put(&store, key, "v").await;
+        }
+        assert_eq!(keys(&store, Range::prefix("/a/")).await, ["/a/1", "/a/2", "/a/3"]);
+        let start = Some("/a/2".into());
+        assert_eq!(
+            keys(&store, Range { start: start.clone(), ..Range::prefix("/a/") }).await,
+            ["/a/2", "/a/3"]
+        );
+        let page = store.range(Range { limit: Some(1), start, ..Range::prefix("/a") }).await.unwrap();
+        assert_eq!((page.entries.len(), page.more, page.remaining, page.revision), (1, true, 2, 5));
+        let page = store.range(Range { limit: Some(3), ..Range::prefix("/a/") }).await.unwrap();
+        assert_eq!((page.more, page.remaining), (false, 0));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_range_at_an_earlier_revision_is_as_it_was() {
-    let store = Store::memory();
-    put(&store, "/a", "one").await;
-    put(&store, "/c", "one").await;
-    put(&store, "/a", "two").await;
-    delete(&store, "/c").await;
-    put(&store, "/b", "one").await;
-    let page = store
-        .range(Range { revision: Some(2), limit: Some(1), ..Range::default() })
-        .await
-        .unwrap();
-    assert_eq!((&page.entries[0].value[..], page.remaining, page.revision), (&b"one"[..], 1, 2));
-    assert_eq!(keys(&store, Range { revision: Some(2), ..Range::default() }).await, ["/a", "/c"]);
-    assert_eq!(keys(&store, Range { revision: Some(4), ..Range::default() }).await, ["/a"]);
-    assert_eq!(keys(&store, Range { revision: Some(0), ..Range::default() }).await, [""; 0]);
-    assert_eq!(keys(&store, Range::default()).await, ["/a", "/b"]);
+    on_each(Options::default(), async |store| {
+        put(&store, "/a", "one").await;
+        put(&store, "/c", "one").await;
+        put(&store, "/a", "two").await;
+        delete(&store, "/c").await;
+        put(&store, "/b", "one").await;
+        let page = store
+            .range(Range { revision: Some(2), limit: Some(1), ..Range::default() })
+            .await
+            .unwrap();
+        assert_eq!((&page.entries[0].value[..], page.remaining, page.revision), (&b"one"[..], 1, 2));
+        assert_eq!(keys(&store, Range { revision: Some(2), ..Range::default() }).await, ["/a", "/c"]);
+        assert_eq!(keys(&store, Range { revision: Some(4), ..Range::default() }).await, ["/a"]);
+        assert_eq!(keys(&store, Range { revision: Some(0), ..Range::default() }).await, [""; 0]);
+        assert_eq!(keys(&store, Range::default()).await, ["/a", "/b"]);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_revision_to_come_is_refused() {
-    let store = Store::memory();
-    let error = store.range(Range { revision: Some(1), ..Range::default() }).await.unwrap_err();
-    assert_eq!(error.to_string(), "revision 1 is in the future: the store is at 0");
-    assert!(matches!(store.watch("", 1).await, Err(Error::Future { requested: 1, current: 0 })));
-    assert!(matches!(store.compact(1).await, Err(Error::Future { .. })));
+    on_each(Options::default(), async |store| {
+        let error = store.range(Range { revision: Some(1), ..Range::default() }).await.unwrap_err();
+        assert_eq!(error.to_string(), "revision 1 is in the future: the store is at 0");
+        assert!(matches!(store.watch("", 1).await, Err(Error::Future { requested: 1, current: 0 })));
+        assert!(matches!(store.compact(1).await, Err(Error::Future { .. })));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_compacted_revision_is_refused_and_the_oldest_named() {
-    let store = Store::memory();
-    for value in ["one", "two", "three"] {
-        put(&store, "/a", value).await;
-    }
-    store.compact(2).await.unwrap();
-    let error = store.range(Range { revision: Some(1), ..Range::default() }).await.unwrap_err();
-    assert_eq!(error.to_string(), "revision 1 is compacted: the oldest that can be read is 2");
-    assert!(matches!(store.watch("", 1).await, Err(Error::Compacted { requested: 1, oldest: 2 })));
-    assert_eq!(seen(&mut store.watch("", 2).await.unwrap()), [(3, "/a".into(), Some("three".into()))]);
-    let page = store.range(Range { revision: Some(2), ..Range::default() }).await.unwrap();
-    assert_eq!(page.entries[0].value, "two");
+    on_each(Options::default(), async |store| {
+        for value in ["one", "two", "three"] {
+            put(&store, "/a", value).await;
+        }
+        store.compact(2).await.unwrap();
+        let error = store.range(Range { revision: Some(1), ..Range::default() }).await.unwrap_err();
+        assert_eq!(error.to_string(), "revision 1 is compacted: the oldest that can be read is 2");
+        assert!(matches!(store.watch("", 1).await, Err(Error::Compacted { requested: 1, oldest: 2 })));
+        assert_eq!(
+            seen(&mut store.watch("", 2).await.unwrap(), 1).await,
+            [(3, "/a".into(), Some("three".into()))]
+        );
+        let page = store.range(Range { revision: Some(2), ..Range::default() }).await.unwrap();
+        assert_eq!(page.entries[0].value, "two");
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn history_is_bounded_by_revisions_and_by_bytes() {
-    let store = Options { history_revisions: 3, ..Options::default() }.memory();
-    for _ in 0..10 {
-        put(&store, "/a", "v").await;
-    }
-    assert!(matches!(store.watch("", 6).await, Err(Error::Compacted { oldest: 7, .. })));
-    assert_eq!(taken(&mut store.watch("", 7).await.unwrap()).len(), 3);
+async fn history_is_bounded_by_revisions() {
+    on_each(Options { history_revisions: 3, ..Options::default() }, async |store| {
+        for _ in 0..10 {
+            put(&store, "/a", "v").await;
+        }
+        assert!(matches!(store.watch("", 6).await, Err(Error::Compacted { oldest: 7, .. })));
+        taken(&mut store.watch("", 7).await.unwrap(), 3).await;
+    })
+    .await;
+}
 
-    let store = Options { history_bytes: 10_000, ..Options::default() }.memory();
-    for _ in 0..10 {
-        put(&store, "/a", &"v".repeat(3_000)).await;
-    }
-    assert!(matches!(store.watch("", 6).await, Err(Error::Compacted { oldest: 7, .. })));
+#[tokio::test]
+async fn history_is_bounded_by_bytes() {
+    on_each(Options { history_bytes: 10_000, ..Options::default() }, async |store| {
+        for _ in 0..10 {
+            put(&store, "/a", &"v".repeat(3_000)).await;
+        }
+        assert!(matches!(store.watch("", 6).await, Err(Error::Compacted { oldest: 7, .. })));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_watch_hands_out_the_past_then_the_present_once_and_in_order() {
-    let store = Store::memory();
-    put(&store, "/a/1", "one").await;
-    put(&store, "/b/1", "one").await;
-    put(&store, "/a/1", "two").await;
-    let mut watch = store.watch("/a/", 1).await.unwrap();
-    put(&store, "/a/2", "one").await;
-    put(&store, "/c/1", "one").await;
-    assert_eq!(
-        seen(&mut watch),
-        [
-            (3, "/a/1".into(), Some("two".into())),
-            (4, "/a/2".into(), Some("one".into()))
-        ]
-    );
-    delete(&store, "/a/1").await;
-    assert_eq!(seen(&mut watch), [(6, "/a/1".into(), None)]);
+    on_each(Options::default(), async |store| {
+        put(&store, "/a/1", "one").await;
+        put(&store, "/b/1", "one").await;
+        put(&store, "/a/1", "two").await;
+        let mut watch = store.watch("/a/", 1).await.unwrap();
+        put(&store, "/a/2", "one").await;
+        put(&store, "/c/1", "one").await;
+        assert_eq!(
+            seen(&mut watch, 2).await,
+            [
+                (3, "/a/1".into(), Some("two".into())),
+                (4, "/a/2".into(), Some("one".into()))
+            ]
+        );
+        delete(&store, "/a/1").await;
+        assert_eq!(seen(&mut watch, 1).await, [(6, "/a/1".into(), None)]);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn each_watcher_gets_the_changes_of_its_prefix() {
-    let store = Store::memory();
-    let prefixes = ["", "/", "/a", "/a/", "/a/b", "/a/c", "/ab", "/b", "/a/b/c"];
-    let mut watches = Vec::new();
-    for prefix in prefixes {
-        watches.push((prefix, store.watch(prefix, 0).await.unwrap()));
-    }
-    let keys = ["/a/b", "/a/b/c", "/a/bc", "/ab", "/a", "/c", "x"];
-    for key in keys {
-        put(&store, key, "v").await;
-    }
-    for (prefix, mut watch) in watches {
-        let expected: Vec<_> = keys.into_iter().filter(|key| key.starts_with(prefix)).map(str::to_owned).collect();
-        let found: Vec<_> = seen(&mut watch).into_iter().map(|(_, key, _)| key).collect();
-        assert_eq!(found, expected, "under {prefix:?}");
-    }
+    on_each(Options::default(), async |store| {
+        let prefixes = ["", "/", "/a", "/a/", "/a/b", "/a/c", "/ab", "/b", "/a/b/c"];
+        let mut watches = Vec::new();
+        for prefix in prefixes {
+            watches.push((prefix, store.watch(prefix, 0).await.unwrap()));
+        }
+        let keys = ["/a/b", "/a/b/c", "/a/bc", "/ab", "/a", "/c", "x"];
+        for key in keys {
+            put(&store, key, "v").await;
+        }
+        for (prefix, mut watch) in watches {
+            let expected: Vec<_> = keys.into_iter().filter(|key| key.starts_with(prefix)).map(str::to_owned).collect();
+            let found: Vec<_> = seen(&mut watch, expected.len()).await.into_iter().map(|(_, key, _)| key).collect();
+            assert_eq!(found, expected, "under {prefix:?}");
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_watch_knows_up_to_where_it_has_seen_everything() {
-    let store = Store::memory();
-    let mut watch = store.watch("/a", 0).await.unwrap();
-    put(&store, "/b", "v").await;
-    assert_eq!(watch.revision(), 1);
-    let both = ["/a1", "/a2"].map(|key| Op::put(key, "v", Expect::Anything)).to_vec();
-    store.commit(both).await.unwrap();
-    assert_eq!(watch.revision(), 0, "revision 2 waits, and 1 was never asked about in between");
-    watch.next().await.unwrap().unwrap();
-    assert_eq!(watch.revision(), 1);
-    watch.next().await.unwrap().unwrap();
-    assert_eq!(watch.revision(), 2);
+    on_each(Options::default(), async |store| {
+        let mut watch = store.watch("/a", 0).await.unwrap();
+        put(&store, "/b", "v").await;
+        let both = ["/a1", "/a2"].map(|key| Op::put(key, "v", Expect::Anything)).to_vec();
+        store.commit(both).await.unwrap();
+        assert!(watch.revision() < 2, "revision 2 waits to be taken");
+        watch.next().await.unwrap().unwrap();
+        assert_eq!(watch.revision(), 1);
+        watch.next().await.unwrap().unwrap();
+        assert_eq!(watch.revision(), 2);
+        put(&store, "/c", "v").await;
+        put(&store, "/d", "v").await;
+        assert!(watch.revision() >= 3, "nothing under /a happened since");
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_slow_watcher_is_ended_and_delays_nobody() {
-    let store = Options { watch_bytes: 10_000, ..Options::default() }.memory();
-    let mut slow = store.watch("/", 0).await.unwrap();
-    let mut quick = store.watch("/", 0).await.unwrap();
-    for _ in 0..20 {
-        put(&store, "/a", &"v".repeat(1_000)).await;
-        assert_eq!(taken(&mut quick).len(), 1);
-    }
-    let mut last = 0;
-    let error = loop {
-        match slow.next().await.expect("an error comes before the end") {
-            Ok(event) => last = event.revision,
-            Err(error) => break error,
+    on_each(Options { watch_bytes: 10_000, ..Options::default() }, async |store| {
+        let mut slow = store.watch("/", 0).await.unwrap();
+        let mut quick = store.watch("/", 0).await.unwrap();
+        for _ in 0..20 {
+            put(&store, "/a", &"v".repeat(1_000)).await;
+            taken(&mut quick, 1).await;
         }
-    };
-    assert_eq!(error.to_string(), "watch /: ended because its events were not taken in time");
-    assert!(slow.next().await.is_none());
-    assert!((5..20).contains(&last), "{last}");
-    assert_eq!(slow.revision(), last);
-    assert_eq!(taken(&mut store.watch("/", last).await.unwrap()).len() as u64, 20 - last);
+        let mut last = 0;
+        let error = loop {
+            match slow.next().await.expect("an error comes before the end") {
+                Ok(event) => last = event.revision,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.to_string(), "watch /: ended because its events were not taken in time");
+        assert!(slow.next().await.is_none());
+        assert!((5..20).contains(&last), "{last}");
+        assert_eq!(slow.revision(), last);
+        taken(&mut store.watch("/", last).await.unwrap(), 20 - last as usize).await;
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_closed_store_ends_its_watches_and_refuses_commits() {
-    let store = Store::memory();
-    let mut watch = store.watch("/", 0).await.unwrap();
-    store.close().await;
-    assert!(matches!(watch.next().await, Some(Err(Error::Closed))));
-    assert!(matches!(
-        store.commit(vec![Op::put("/a", "v", Expect::Anything)]).await,
-        Err(Error::Closed)
-    ));
-    assert!(matches!(store.watch("/", 0).await, Err(Error::Closed)));
+    on_each(Options::default(), async |store| {
+        let mut watch = store.watch("/", 0).await.unwrap();
+        store.close().await;
+        assert!(matches!(watch.next().await, Some(Err(Error::Closed))));
+        assert!(matches!(
+            store.commit(vec![Op::put("/a", "v", Expect::Anything)]).await,
+            Err(Error::Closed)
+        ));
+        assert!(matches!(store.watch("/", 0).await, Err(Error::Closed)));
+    })
+    .await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_reader_can_wait_for_a_revision() {
+    on_each(Options::default(), async |store| {
+        let waiting = tokio::spawn({
+            let store = store.clone();
+            async move { store.reached(2).await }
+        });
+        put(&store, "/a", "one").await;
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        put(&store, "/a", "two").await;
+        waiting.await.unwrap();
+        store.reached(1).await;
+    })
+    .await;
+}
+
+#[test]
+fn memory_answers_at_once_without_a_runtime() {
     let store = Store::memory();
-    let waiting = tokio::spawn({
-        let store = store.clone();
-        async move { store.reached(2).await }
-    });
-    put(&store, "/a", "one").await;
-    tokio::task::yield_now().await;
-    assert!(!waiting.is_finished());
-    put(&store, "/a", "two").await;
-    waiting.await.unwrap();
-    store.reached(1).await;
+    let mut watch = store.watch("/", 0).now_or_never().unwrap().unwrap();
+    put(&store, "/a", "one").now_or_never().unwrap();
+    assert!(watch.next().now_or_never().is_some());
+    assert!(store.get("/a").now_or_never().is_some());
+    assert!(store.range(Range::default()).now_or_never().is_some());
+    assert!(store.reached(1).now_or_never().is_some());
+    assert!(store.compact(1).now_or_never().is_some());
 }

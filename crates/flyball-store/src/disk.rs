@@ -1,0 +1,80 @@
+//! The backend on disk: reads are answered from memory; writes go to one thread, which makes many durable at once.
+
+mod directory;
+mod journal;
+mod log;
+mod writer;
+
+use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Watch};
+use crate::{core::Core, disk::writer::Job};
+use bytes::Bytes;
+use futures::future::{self, BoxFuture, FutureExt};
+use std::{
+    path::PathBuf,
+    sync::{Arc, mpsc},
+};
+use tokio::sync::oneshot;
+
+/// A store in a data directory. Its writer ends, and the directory is free, when it is closed or dropped.
+pub(crate) struct Disk {
+    core: Arc<Core>,
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Disk {
+    pub async fn open(path: PathBuf, options: Options) -> Result<Disk> {
+        let (jobs, queue) = mpsc::channel();
+        let (opened, answer) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("flyball-store".to_owned());
+        let run = {
+            let path = path.clone();
+            move || writer::run(path, options, opened, queue)
+        };
+        thread.spawn(run).map_err(|source| Error::Open { path: path.clone(), source })?;
+        // The thread dies without an answer where the engine gives up on a file in the middle of reading it.
+        let unread = || Error::Damaged { path, reason: "its files cannot be read".to_owned() };
+        let core = answer.await.unwrap_or_else(|_| Err(unread()))?;
+        Ok(Disk { core, jobs })
+    }
+
+    async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T>>) -> Job) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.jobs.send(job(reply)).map_err(|_| Error::Closed)?;
+        answer.await.unwrap_or(Err(Error::Closed))
+    }
+}
+
+impl Backend for Disk {
+    fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Entry>>> {
+        future::ready(Ok(self.core.get(key))).boxed()
+    }
+
+    fn range(&self, range: Range) -> BoxFuture<'_, Result<Page>> {
+        future::ready(self.core.range(&range)).boxed()
+    }
+
+    fn commit(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Committed>> {
+        self.ask(|reply| Job::Commit { ops, reply }).boxed()
+    }
+
+    fn watch(&self, prefix: Bytes, after: u64) -> BoxFuture<'_, Result<Watch>> {
+        future::ready(self.core.watch(prefix, after)).boxed()
+    }
+
+    fn compact(&self, revision: u64) -> BoxFuture<'_, Result<()>> {
+        self.ask(move |reply| Job::Compact { revision, reply }).boxed()
+    }
+
+    fn revision(&self) -> u64 {
+        self.core.revision()
+    }
+
+    fn reached(&self, revision: u64) -> BoxFuture<'_, ()> {
+        self.core.reached(revision).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        // An error means that it was closed before.
+        self.ask(|reply| Job::Close { reply }).map(drop).boxed()
+    }
+}

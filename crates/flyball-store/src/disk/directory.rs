@@ -1,0 +1,102 @@
+//! A data directory: who may open it, whether it is one of ours, and how a new one comes into being.
+
+use crate::{Error, Result};
+use std::{
+    ffi::OsStr,
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+};
+
+/// The format that this version writes and reads.
+const FORMAT: &str = "flyball-store 1";
+
+/// A data directory that no other process has open: `lock`, `store` with `format` and the engine's files, and `unfinished`
+/// while the store is being made.
+pub(crate) struct Directory {
+    pub path: PathBuf,
+    _lock: File,
+}
+
+impl Directory {
+    /// Locks a data directory and checks its format; makes it where there is none.
+    pub fn open(path: &Path) -> Result<Directory> {
+        let failed = |source| Error::Open { path: path.to_owned(), source };
+        fs::create_dir_all(path).map_err(failed)?;
+        if is_foreign(path).map_err(failed)? {
+            return Err(Error::Foreign { path: path.to_owned() });
+        }
+        let lock = File::create(path.join("lock")).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::InUse { path: path.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        Ok(Directory { path: path.to_owned(), _lock: lock })
+    }
+
+    /// Where the engine keeps its files.
+    pub fn engine(&self) -> PathBuf {
+        self.path.join("store")
+    }
+
+    /// Says whether a store is there; refuses one of another format.
+    pub fn has_store(&self) -> Result<bool> {
+        let failed = |source| self.failed(source);
+        let is_unfinished = self.unfinished().try_exists().map_err(failed)?;
+        if is_unfinished || !self.engine().try_exists().map_err(failed)? {
+            return Ok(false);
+        }
+        let found = match fs::read(self.engine().join("format")) {
+            Ok(found) => String::from_utf8_lossy(&found).into_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(self.damaged("store/format is missing"));
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        if found.trim_end() == FORMAT {
+            return Ok(true);
+        }
+        let found = found.lines().next().unwrap_or_default().chars().take(40).collect();
+        Err(Error::Format { path: self.path.clone(), found, expected: FORMAT })
+    }
+
+    /// Makes a store, which `fill` starts. Where that is interrupted, the next one to come makes it anew.
+    pub fn create<T>(&self, fill: impl FnOnce() -> Result<T>) -> Result<T> {
+        let failed = |source| self.failed(source);
+        let (engine, unfinished) = (self.engine(), self.unfinished());
+        File::create(&unfinished).and_then(|_| sync(&self.path)).map_err(failed)?;
+        if engine.try_exists().map_err(failed)? {
+            fs::remove_dir_all(&engine).map_err(failed)?;
+        }
+        let filled = fill()?;
+        let format = engine.join("format");
+        fs::write(&format, format!("{FORMAT}\n")).and_then(|()| sync(&format)).map_err(failed)?;
+        sync(&engine).and_then(|()| sync(&self.path)).map_err(failed)?;
+        fs::remove_file(&unfinished).and_then(|()| sync(&self.path)).map_err(failed)?;
+        Ok(filled)
+    }
+
+    fn unfinished(&self) -> PathBuf {
+        self.path.join("unfinished")
+    }
+
+    pub fn failed(&self, source: io::Error) -> Error {
+        Error::Open { path: self.path.clone(), source }
+    }
+
+    pub fn damaged(&self, reason: impl Into<String>) -> Error {
+        Error::Damaged { path: self.path.clone(), reason: reason.into() }
+    }
+}
+
+fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Whether a directory has files but none of a store.
+fn is_foreign(path: &Path) -> io::Result<bool> {
+    let ours = ["lock", "store", "unfinished"].map(OsStr::new);
+    let names: Vec<_> = fs::read_dir(path)?.map(|file| Ok(file?.file_name())).collect::<io::Result<_>>()?;
+    Ok(!names.is_empty() && !names.iter().any(|name| ours.contains(&name.as_os_str())))
+}

@@ -1,0 +1,195 @@
+//! Checks the engine's journals before the engine reads them: the engine cuts a journal off at the first thing in it that
+//! it does not understand, which is right for a write that a crash cut short, and wrong for a damaged file.
+
+use super::{directory::Directory, log::Summary};
+use crate::Error;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What keeps the journals from being used.
+pub(crate) enum Flaw {
+    /// A file could not be read.
+    Unread(io::Error),
+    /// A file is not as it was written.
+    Damaged(String),
+}
+
+impl Flaw {
+    pub fn at(self, directory: &Directory) -> Error {
+        match self {
+            Flaw::Unread(error) => directory.failed(error),
+            Flaw::Damaged(reason) => directory.damaged(reason),
+        }
+    }
+}
+
+/// Checks every file without which the engine would start empty, and every journal; returns the last summary written.
+pub(crate) fn verify(engine: &Path) -> Result<Option<Summary>, Flaw> {
+    for name in ["version", "keyspaces/0/current", "keyspaces/1/current"] {
+        if !engine.join(name).try_exists().map_err(Flaw::Unread)? {
+            return Err(Flaw::Damaged(format!("store/{name} is missing")));
+        }
+    }
+    let journals = journals(engine)?;
+    let mut last = Last { sequence: None, summary: None };
+    for (at, (number, path)) in journals.iter().enumerate() {
+        let bytes = fs::read(path).map_err(Flaw::Unread)?;
+        let name = format!("store/{number}.jnl");
+        let rest = last.read(&bytes).map_err(|reason| Flaw::Damaged(format!("{name}: {reason}")))?;
+        let is_active = at + 1 == journals.len();
+        let is_whole = is_end(&bytes, rest) || (is_active && is_torn(&bytes, rest));
+        if !is_whole {
+            return Err(Flaw::Damaged(format!("{name} from byte {rest} on")));
+        }
+    }
+    Ok(last.summary)
+}
+
+fn journals(engine: &Path) -> Result<Vec<(u64, PathBuf)>, Flaw> {
+    let mut journals = Vec::new();
+    for file in fs::read_dir(engine).map_err(Flaw::Unread)? {
+        let path = file.map_err(Flaw::Unread)?.path();
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("jnl")) {
+            let number = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+            let number = number.ok_or_else(|| Flaw::Damaged(format!("{} is no journal", path.display())))?;
+            journals.push((number, path));
+        }
+    }
+    journals.sort();
+    Ok(journals)
+}
+
+/// What the last batch said.
+struct Last {
+    sequence: Option<u64>,
+    summary: Option<Summary>,
+}
+
+impl Last {
+    /// Reads batches as long as they are whole; returns where they end.
+    fn read(&mut self, bytes: &[u8]) -> Result<usize, String> {
+        let mut at = 0;
+        while let Ok(batch) = Batch::read(&bytes[at..]) {
+            if self.sequence.is_some_and(|sequence| sequence >= batch.sequence) {
+                return Err(format!("the batch at byte {at} is out of order"));
+            }
+            self.sequence = Some(batch.sequence);
+            self.summary = batch.summary.or(self.summary);
+            at += batch.length;
+        }
+        Ok(at)
+    }
+}
+
+/// Whether nothing was ever written from here on.
+fn is_end(bytes: &[u8], rest: usize) -> bool {
+    bytes[rest..].chunks(SECTOR).all(is_hole)
+}
+
+/// Whether what follows is one batch that a crash cut short. A process that dies leaves the beginning of it; a machine
+/// that dies may leave sectors unwritten, which read as zeros. Nothing follows it in either case.
+fn is_torn(bytes: &[u8], rest: usize) -> bool {
+    let sectors = bytes.chunks(SECTOR).rposition(|sector| !is_hole(sector)).map_or(0, |last| last + 1);
+    let written = &bytes[..bytes.len().min(sectors * SECTOR)];
+    let written = &written[..written.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)];
+    let batch = &written[rest..];
+    let ends = batch.windows(TRAILER.len()).enumerate().filter(|(_, window)| *window == TRAILER);
+    let mut after_ends = ends.map(|(at, _)| &batch[at + TRAILER.len()..]);
+    if after_ends.any(|next| Batch::read(next).is_ok()) {
+        return false;
+    }
+    let is_beginning = matches!(Batch::read(batch), Err(Broken::Short)) && !batch.ends_with(TRAILER);
+    is_beginning || written.chunks(SECTOR).skip(rest.div_ceil(SECTOR)).any(is_hole)
+}
+
+/// What a disk writes at once.
+const SECTOR: usize = 512;
+
+fn is_hole(sector: &[u8]) -> bool {
+    sector == &[0; SECTOR][..sector.len()]
+}
+
+/// One atomic write: a start with the number of items, the items, an end with their hash.
+struct Batch {
+    sequence: u64,
+    summary: Option<Summary>,
+    length: usize,
+}
+
+enum Broken {
+    /// It may go on where the bytes end.
+    Short,
+    /// It is no batch.
+    Wrong,
+}
+
+const TRAILER: &[u8] = b"FJL\x03";
+
+impl Batch {
+    fn read(bytes: &[u8]) -> Result<Batch, Broken> {
+        let mut reader = Reader { bytes, at: 0 };
+        reader.expect(1)?;
+        let items = u32::from_le_bytes(reader.array()?);
+        let sequence = u64::from_le_bytes(reader.array()?);
+        let from = reader.at;
+        let mut summary = None;
+        for _ in 0..items {
+            let (key, value) = reader.item()?;
+            summary = if Summary::is_at(key) {
+                Summary::read(value)
+            } else {
+                summary
+            };
+        }
+        let until = reader.at;
+        reader.expect(3)?;
+        let hash = u64::from_le_bytes(reader.array()?);
+        let trailer = reader.take(TRAILER.len())?;
+        if hash != xxh3_64(&bytes[from..until]) || trailer != TRAILER {
+            return Err(Broken::Wrong);
+        }
+        Ok(Batch { sequence, summary, length: reader.at })
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads tag, kind, compression (none), keyspace, lengths of key, value and stored value; then key and value.
+    fn item(&mut self) -> Result<(&'a [u8], &'a [u8]), Broken> {
+        self.expect(2)?;
+        let [_kind, compression] = self.array()?;
+        let _keyspace: [u8; 8] = self.array()?;
+        let key = u16::from_le_bytes(self.array()?);
+        let value = u32::from_le_bytes(self.array()?);
+        let stored = u32::from_le_bytes(self.array()?);
+        if compression != 0 || value != stored {
+            return Err(Broken::Wrong);
+        }
+        Ok((self.take(key.into())?, self.take(value as usize)?))
+    }
+
+    fn expect(&mut self, tag: u8) -> Result<(), Broken> {
+        if self.array::<1>()? == [tag] {
+            Ok(())
+        } else {
+            Err(Broken::Wrong)
+        }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Broken> {
+        Ok(self.take(N)?.try_into().expect("as long as asked for"))
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Broken> {
+        let taken = self.bytes.get(self.at..).and_then(|rest| rest.get(..length)).ok_or(Broken::Short)?;
+        self.at += length;
+        Ok(taken)
+    }
+}

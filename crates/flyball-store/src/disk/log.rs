@@ -1,0 +1,171 @@
+//! What is kept on disk: every record that the latest state or the history needs, by revision, and one line that sums
+//! them up. Commits of a batch reach the disk in one atomic write.
+
+use super::{directory::Directory, journal};
+use crate::{Error, Result};
+use crate::{
+    core::State,
+    history::{Change, History},
+    plan::Plan,
+    record::Record,
+};
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    config::{BlockSizePolicy, FilterPolicy, PinningPolicy},
+};
+use std::path::Path;
+
+/// The key of the summary; records sort below it.
+const SUMMARY: &[u8] = b"summary";
+
+/// The log of a data directory, as the engine keeps it.
+pub(crate) struct Log {
+    summary: Summary,
+    records: Keyspace,
+    database: Database,
+}
+
+/// What the log must hold, written with every batch and compared when it is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub revision: u64,
+    pub compacted: u64,
+    records: u64,
+    /// The sum of a hash of each record's revision and position.
+    sum: u64,
+}
+
+impl Log {
+    /// Opens the log, verifies all of it, and reads the state that it leads to; makes an empty one where there is none.
+    pub fn open(directory: &Directory) -> Result<(Log, State)> {
+        if directory.has_store()? {
+            Log::recover(directory)
+        } else {
+            Ok((directory.create(|| Log::create(directory))?, State::default()))
+        }
+    }
+
+    fn create(directory: &Directory) -> Result<Log> {
+        let started = start(&directory.engine()).and_then(|(database, records)| {
+            let summary = Summary::default();
+            records.insert(SUMMARY, summary.bytes())?;
+            database.persist(PersistMode::SyncAll)?;
+            Ok(Log { summary, records, database })
+        });
+        started.map_err(|error| refused(directory, error))
+    }
+
+    fn recover(directory: &Directory) -> Result<(Log, State)> {
+        let engine = directory.engine();
+        let journaled = journal::verify(&engine).map_err(|flaw| flaw.at(directory))?;
+        let (database, records) = start(&engine).map_err(|error| refused(directory, error))?;
+        let summary = records.get(SUMMARY).map_err(|error| refused(directory, error))?;
+        let summary = summary.as_deref().and_then(Summary::read);
+        let Some(summary) = summary.filter(|summary| journaled.is_none_or(|expected| expected == *summary)) else {
+            return Err(directory.damaged("what was written last is missing"));
+        };
+        let state = load(directory, &records, &summary)?;
+        Ok((Log { summary, records, database }, state))
+    }
+
+    /// Writes planned changes and removes what the history up to `cut` alone needed; returns when it is on disk.
+    pub fn write(&mut self, plan: &Plan, cut: u64, history: &History) -> fjall::Result<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+        let mut summary = Summary { revision: plan.revision, compacted: cut, ..self.summary };
+        for Change { record, .. } in &plan.changes {
+            batch.insert(&self.records, key(record), record.bytes().clone());
+            summary.add(record);
+        }
+        for change in history.until(cut) {
+            let removal = Some(&change.record).filter(|record| record.is_removal());
+            for record in change.previous.iter().chain(removal) {
+                batch.remove(&self.records, key(record));
+                summary.remove(record);
+            }
+        }
+        batch.insert(&self.records, SUMMARY, summary.bytes());
+        batch.commit()?;
+        self.summary = summary;
+        Ok(())
+    }
+}
+
+impl Summary {
+    fn bytes(&self) -> Vec<u8> {
+        [self.revision, self.compacted, self.records, self.sum].map(u64::to_be_bytes).concat()
+    }
+
+    pub fn read(bytes: &[u8]) -> Option<Summary> {
+        let bytes: &[u8; 32] = bytes.try_into().ok()?;
+        let field = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        Some(Summary {
+            revision: field(0),
+            compacted: field(8),
+            records: field(16),
+            sum: field(24),
+        })
+    }
+
+    pub fn is_at(key: &[u8]) -> bool {
+        key == SUMMARY
+    }
+
+    fn add(&mut self, record: &Record) {
+        self.records += 1;
+        self.sum = self.sum.wrapping_add(xxhash_rust::xxh3::xxh3_64(&key(record)));
+    }
+
+    fn remove(&mut self, record: &Record) {
+        self.records -= 1;
+        self.sum = self.sum.wrapping_sub(xxhash_rust::xxh3::xxh3_64(&key(record)));
+    }
+}
+
+fn key(record: &Record) -> Vec<u8> {
+    [&record.revision().to_be_bytes()[..], &record.position().to_be_bytes()].concat()
+}
+
+/// Starts the engine. Its caches are small: nothing is read from it after it was opened.
+fn start(path: &Path) -> fjall::Result<(Database, Keyspace)> {
+    let database = Database::builder(path).cache_size(1 << 20).open()?;
+    let options = || {
+        KeyspaceCreateOptions::default()
+            .data_block_size_policy(BlockSizePolicy::all(16 << 10))
+            .filter_policy(FilterPolicy::disabled())
+            .index_block_pinning_policy(PinningPolicy::all(false))
+            .filter_block_pinning_policy(PinningPolicy::all(false))
+    };
+    let records = database.keyspace("records", options)?;
+    Ok((database, records))
+}
+
+fn load(directory: &Directory, records: &Keyspace, summary: &Summary) -> Result<State> {
+    let mut state = State { revision: summary.revision, ..State::default() };
+    state.history.cut(summary.compacted);
+    let mut found = Summary { records: 0, sum: 0, ..*summary };
+    for pair in records.iter() {
+        let (at, bytes) = pair.into_inner().map_err(|error| refused(directory, error))?;
+        if Summary::is_at(&at) {
+            continue;
+        }
+        let record = Record::read(&bytes).filter(|record| key(record) == at[..]);
+        let record = record.ok_or_else(|| directory.damaged("a record cannot be read"))?;
+        found.add(&record);
+        state
+            .restore(record)
+            .ok_or_else(|| directory.damaged("a record contradicts an earlier one"))?;
+    }
+    if found != *summary {
+        return Err(directory.damaged("records are missing"));
+    }
+    Ok(state)
+}
+
+/// Says what the engine's refusal means to a user.
+fn refused(directory: &Directory, error: fjall::Error) -> Error {
+    match error {
+        fjall::Error::Io(error) => directory.failed(error),
+        fjall::Error::Locked => Error::InUse { path: directory.path.clone() },
+        error => directory.damaged(format!("{error}")),
+    }
+}

@@ -1,0 +1,139 @@
+//! The one thread that writes: it takes whatever waits, makes it durable with one flush, answers, and publishes.
+
+use super::{directory::Directory, log::Log};
+use crate::{Committed, Error, Op, Options, Result};
+use crate::{core::Core, plan::Plan};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+};
+use tokio::sync::oneshot;
+
+/// What the writer is asked to do.
+pub(crate) enum Job {
+    Commit { ops: Vec<Op>, reply: Reply<Committed> },
+    Compact { revision: u64, reply: Reply<()> },
+    Close { reply: Reply<()> },
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T>>;
+
+/// One flush for so many jobs at most, so that the first does not wait for all.
+const BATCH: usize = 1_024;
+
+/// Opens a data directory, says so, and writes until it is closed or nobody is left to ask.
+pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<Core>>, jobs: mpsc::Receiver<Job>) {
+    let mut writer = match Writer::open(path, options) {
+        Ok(writer) => writer,
+        Err(error) => return drop(opened.send(Err(error))),
+    };
+    if opened.send(Ok(writer.core.clone())).is_err() {
+        return;
+    }
+    let closing = loop {
+        let Ok(first) = jobs.recv() else { break None };
+        let waiting = std::iter::once(first).chain(jobs.try_iter()).take(BATCH);
+        if let Some(reply) = writer.write(waiting) {
+            break Some(reply);
+        }
+    };
+    writer.core.close();
+    drop(writer);
+    if let Some(reply) = closing {
+        reply.send(Ok(())).ok();
+    }
+}
+
+struct Writer {
+    core: Arc<Core>,
+    log: Log,
+    failure: Option<Arc<fjall::Error>>,
+    path: PathBuf,
+    // Last, so that the directory is free when all else is.
+    _directory: Directory,
+}
+
+/// Jobs that are decided and wait for the disk.
+struct Batch {
+    plan: Plan,
+    cut: u64,
+    commits: Vec<(Reply<Committed>, Result<Committed>)>,
+    compactions: Vec<(Reply<()>, Result<()>)>,
+    closing: Option<Reply<()>>,
+}
+
+impl Writer {
+    fn open(path: PathBuf, options: Options) -> Result<Writer> {
+        let directory = Directory::open(&path)?;
+        let (log, state) = Log::open(&directory)?;
+        let core = Arc::new(Core::new(options, state));
+        Ok(Writer { core, log, failure: None, path, _directory: directory })
+    }
+
+    /// Does some jobs; returns whom to tell when the store is closed, if that was asked for.
+    fn write(&mut self, jobs: impl Iterator<Item = Job>) -> Option<Reply<()>> {
+        let batch = self.decide(jobs);
+        self.persist(&batch);
+        if let Some(failure) = &self.failure {
+            return batch.refuse(&self.path, failure);
+        }
+        self.core.apply(&batch.plan, batch.cut);
+        let (plan, closing) = batch.answer();
+        self.core.publish(&plan);
+        closing
+    }
+
+    fn decide(&self, jobs: impl Iterator<Item = Job>) -> Batch {
+        let state = self.core.state();
+        let mut cut = state.history.compacted();
+        let mut plan = Plan::new(state.revision);
+        let (mut commits, mut compactions, mut closing) = (Vec::new(), Vec::new(), None);
+        for job in jobs {
+            match job {
+                Job::Commit { ops, reply } => commits.push((reply, plan.add(&state.index, ops))),
+                Job::Compact { revision, reply } => {
+                    let checked = state.check(revision);
+                    cut = if checked.is_ok() { cut.max(revision) } else { cut };
+                    compactions.push((reply, checked));
+                }
+                Job::Close { reply } => closing = Some(reply),
+            }
+        }
+        let cut = cut.max(state.history.excess(&self.core.options, plan.cost(), plan.revision));
+        Batch { plan, cut, commits, compactions, closing }
+    }
+
+    /// Makes a batch durable, or remembers why not; after a failure nothing is known of what is on disk.
+    fn persist(&mut self, batch: &Batch) {
+        let state = self.core.state();
+        let is_idle = batch.plan.changes.is_empty() && batch.cut == state.history.compacted();
+        if self.failure.is_none() && !is_idle {
+            let written = self.log.write(&batch.plan, batch.cut, &state.history);
+            self.failure = written.err().map(Arc::new);
+        }
+    }
+}
+
+impl Batch {
+    // Whoever does not wait for an answer any more is not told.
+    fn answer(self) -> (Plan, Option<Reply<()>>) {
+        for (reply, committed) in self.commits {
+            reply.send(committed).ok();
+        }
+        for (reply, checked) in self.compactions {
+            reply.send(checked).ok();
+        }
+        (self.plan, self.closing)
+    }
+
+    fn refuse(self, path: &Path, failure: &Arc<fjall::Error>) -> Option<Reply<()>> {
+        let error = || Error::Write { path: path.to_owned(), source: failure.clone() };
+        for (reply, _) in self.commits {
+            reply.send(Err(error())).ok();
+        }
+        for (reply, _) in self.compactions {
+            reply.send(Err(error())).ok();
+        }
+        self.closing
+    }
+}

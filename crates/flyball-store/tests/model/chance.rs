@@ -1,0 +1,48 @@
+//! Random choices that a seed repeats.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// A sequence of choices (splitmix64).
+pub struct Chance {
+    pub seed: u64,
+    state: u64,
+}
+
+impl Chance {
+    /// Takes the seed from `FLYBALL_SEED`, or any.
+    pub fn from_environment() -> Chance {
+        let seed = match std::env::var("FLYBALL_SEED") {
+            Ok(text) => text.parse().unwrap(),
+            Err(_) => RandomState::new().build_hasher().finish(),
+        };
+        Chance { seed, state: seed }
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % end as u64) as usize
+    }
+
+    /// Once in so many times.
+    pub fn sometimes(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    pub fn key(&mut self) -> String {
+        format!("/{}/{:02}", self.pick(&["a", "b", "ab", "a/b"]), self.below(40))
+    }
+
+    pub fn prefix(&mut self) -> String {
+        match self.below(4) {
+            0 => self.key(),
+            _ => self.pick(&["", "/", "/a", "/a/", "/a/b/", "/a/b/1", "/b/", "/c/"]).to_owned(),
+        }
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len())]
+    }
+}
