@@ -65,6 +65,7 @@ impl Coercion {
     /// An item of a list or a value of a map: a null there becomes Go's zero value.
     fn element(&mut self, tree: Tree, node: Node<'_>, at: &At<'_>) -> Value {
         match (tree, &node.form) {
+            (Tree::Null, _) if go_type::precision(node).is_some() => Value::Null,
             (Tree::Null, form) => zero(form),
             (tree, _) => self.value(tree, node, at),
         }
