@@ -197,6 +197,8 @@ fn zero(form: &Form) -> Value {
 fn is_written(value: &Value, field: &Field, node: Node<'_>) -> bool {
     match (value, &node.at(field.schema).form) {
         (Value::Null, _) => false,
+        // An empty list of managers asks the server to forget who owns what.
+        (Value::Array(_), _) if &*field.name == "managedFields" => true,
         (Value::Array(items), Form::List(_)) => field.required || !items.is_empty(),
         (Value::Object(fields), Form::Map(_)) => field.required || !fields.is_empty(),
         _ => true,
