@@ -3,9 +3,9 @@
 use crate::differences::{self, Differences};
 use crate::reference::{Error, Reference};
 use crate::report::{Finding, Verdict, sentence};
-use crate::requests::compare::{Difference, differences};
+use crate::requests::compare::{Difference, Pairs};
 use crate::requests::directory;
-use crate::requests::normal::Names;
+use crate::requests::normal::Normal;
 use crate::requests::script::{self, Request, Script};
 use crate::requests::send::{Answer, Session};
 
@@ -58,19 +58,18 @@ fn case(script: &Script, request: &Request) -> String {
 
 async fn compare(script: &Script, real: &kube::Client, ours: &kube::Client, explained: &Differences) -> Vec<Finding> {
     let (mut real, mut ours) = (Session::new(real.clone()), Session::new(ours.clone()));
-    let (mut real_names, mut our_names) = (Names::default(), Names::default());
+    let (mut normal, mut pairs) = (Normal::default(), Pairs::default());
     let mut findings = Vec::new();
     for request in &script.requests {
         let (expected, found) = tokio::join!(real.send(request), ours.send(request));
         let case = case(script, request);
-        real_names.expect(request);
-        our_names.expect(request);
+        normal.expect(request);
         let verdict = match (expected, found) {
             (Err(error), _) => Verdict::Different(format!("the real server: {error}")),
             (Ok(answer), _) if answer.status != request.status => Verdict::Different(surprise(request, &answer)),
             (_, Err(error)) => Verdict::Different(format!("our server: {error}")),
             (Ok(expected), Ok(found)) => {
-                let found = differences(&real_names.normal(&expected), &our_names.normal(&found));
+                let found = pairs.differences(&normal.of(&expected), &normal.of(&found));
                 judge(explained.explain(&case, found))
             }
         };

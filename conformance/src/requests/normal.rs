@@ -1,7 +1,5 @@
-//! Takes out of an answer what must differ between two servers, and keeps what must not: which uids, versions and
-//! generated names are equal to which, by their order of appearance in the script.
-
-use std::collections::HashMap;
+//! Takes out of an answer what must differ between two servers, and marks what must only be paired: uids, versions,
+//! addresses and generated names stay as `<uid:…>` and the like, for `compare` to see which equals which.
 
 use http::HeaderMap;
 use regex::{Captures, Regex};
@@ -21,12 +19,8 @@ const TRANSPORT: [&str; 7] = [
     "x-kubernetes-pf-prioritylevel-uid",
 ];
 
-/// What one server's answers in one script have shown so far.
-pub struct Names {
-    uids: HashMap<String, usize>,
-    versions: HashMap<String, usize>,
-    addresses: HashMap<String, usize>,
-    generated: HashMap<String, usize>,
+/// How answers of one script are normalised.
+pub struct Normal {
     prefixes: Vec<Regex>,
     patterns: Patterns,
 }
@@ -54,31 +48,24 @@ impl Patterns {
     }
 }
 
-impl Default for Names {
+impl Default for Normal {
     fn default() -> Self {
-        Self {
-            uids: HashMap::new(),
-            versions: HashMap::new(),
-            addresses: HashMap::new(),
-            generated: HashMap::new(),
-            prefixes: Vec::new(),
-            patterns: Patterns::new(),
-        }
+        Self { prefixes: Vec::new(), patterns: Patterns::new() }
     }
 }
 
-impl Names {
+impl Normal {
     /// Notes that names may be generated from what `request` says.
     pub fn expect(&mut self, request: &Request) {
         let base = request.body.as_ref().and_then(|body| body["metadata"]["generateName"].as_str());
         if let Some(base) = base {
-            let pattern = format!("({})[a-z0-9]{{5}}", regex::escape(base));
+            let pattern = format!("({})([a-z0-9]{{5}})", regex::escape(base));
             self.prefixes.push(Regex::new(&pattern).expect("an escaped pattern"));
         }
     }
 
     /// `answer` as a document `{status, header, body}` in which only what should be equal is left.
-    pub fn normal(&mut self, answer: &Answer) -> Value {
+    pub fn of(&self, answer: &Answer) -> Value {
         let body = match &answer.content {
             Content::Json(document) => self.value(document, Place::Document),
             Content::Events(events) => Value::Array(events.iter().map(|event| self.event(event)).collect()),
@@ -87,7 +74,7 @@ impl Names {
         json!({"status": answer.status, "header": self.headers(&answer.headers), "body": body})
     }
 
-    fn headers(&mut self, headers: &HeaderMap) -> Value {
+    fn headers(&self, headers: &HeaderMap) -> Value {
         let mut kept: Map<String, Value> = Map::new();
         for name in headers.keys().filter(|name| !TRANSPORT.contains(&name.as_str())) {
             let values = headers
@@ -105,7 +92,7 @@ impl Names {
         Value::Object(kept)
     }
 
-    fn event(&mut self, event: &Value) -> Value {
+    fn event(&self, event: &Value) -> Value {
         let place = if event["type"] == "BOOKMARK" {
             Place::Moment
         } else {
@@ -118,7 +105,7 @@ impl Names {
         event
     }
 
-    fn value(&mut self, value: &Value, place: Place) -> Value {
+    fn value(&self, value: &Value, place: Place) -> Value {
         match value {
             Value::Object(members) => self.object(members, place),
             Value::Array(items) => Value::Array(items.iter().map(|item| self.value(item, place.item())).collect()),
@@ -128,7 +115,7 @@ impl Names {
         }
     }
 
-    fn object(&mut self, members: &Map<String, Value>, place: Place) -> Value {
+    fn object(&self, members: &Map<String, Value>, place: Place) -> Value {
         let moment = place == Place::Moment || is_collection(members);
         let members = &in_order(members);
         let mut normal = Map::new();
@@ -142,12 +129,12 @@ impl Names {
                 }
                 _ => self.value(value, Place::Document),
             };
-            normal.insert(self.text(key), value);
+            normal.insert(self.key(key), value);
         }
         Value::Object(normal)
     }
 
-    fn metadata(&mut self, metadata: &Map<String, Value>, moment: bool) -> Value {
+    fn metadata(&self, metadata: &Map<String, Value>, moment: bool) -> Value {
         let mut normal = Map::new();
         for (key, value) in metadata {
             let value = match (key.as_str(), value.as_str()) {
@@ -155,7 +142,7 @@ impl Names {
                     Value::String(if moment {
                         "<revision>".into()
                     } else {
-                        number("version", &mut self.versions, version)
+                        format!("<version:{version}>")
                     })
                 }
                 ("continue", Some(token)) if !token.is_empty() => json!("<continue>"),
@@ -167,25 +154,24 @@ impl Names {
         Value::Object(normal)
     }
 
-    fn address(&mut self, value: &Value) -> Value {
+    fn address(&self, value: &Value) -> Value {
         match value {
-            Value::String(text) if text.starts_with("10.") => {
-                Value::String(number("address", &mut self.addresses, text))
-            }
+            Value::String(text) if text.starts_with("10.") => Value::String(format!("<address:{text}>")),
             Value::Array(items) => Value::Array(items.iter().map(|item| self.address(item)).collect()),
             other => other.clone(),
         }
     }
 
-    fn text(&mut self, text: &str) -> String {
-        let Self { uids, generated, prefixes, patterns, .. } = self;
-        let mut text = patterns
-            .uid
-            .replace_all(text, |found: &Captures<'_>| number("uid", uids, &found[0]))
-            .into_owned();
+    /// A key that names an owner's uid; keys are matched before anything is paired.
+    fn key(&self, key: &str) -> String {
+        self.patterns.uid.replace_all(key, "<uid>").into_owned()
+    }
+
+    fn text(&self, text: &str) -> String {
+        let Self { prefixes, patterns } = self;
+        let mut text = patterns.uid.replace_all(text, "<uid:$0>").into_owned();
         for prefix in prefixes {
-            let name = |found: &Captures<'_>| format!("{}{}", &found[1], number("generated", generated, &found[0]));
-            text = prefix.replace_all(&text, name).into_owned();
+            text = prefix.replace_all(&text, "$1<generated:$2>").into_owned();
         }
         let time = |found: &Captures<'_>| {
             if found.get(1).is_some() {
@@ -221,7 +207,10 @@ impl Place {
 /// The real server sorts entries by the second they were made in, which is chance where requests follow each other.
 fn sorted(mut entries: Value) -> Value {
     if let Value::Array(entries) = &mut entries {
-        entries.sort_by_key(Value::to_string);
+        let identity = |entry: &Value| {
+            ["manager", "operation", "subresource", "apiVersion"].map(|key| string(&entry[key]).to_owned())
+        };
+        entries.sort_by_key(identity);
     }
     entries
 }
@@ -267,55 +256,37 @@ fn text_of<'a>(members: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     members.get(key).and_then(Value::as_str)
 }
 
-/// `<what-N>`, where N is the place of `value` among those seen.
-fn number(what: &str, seen: &mut HashMap<String, usize>, value: &str) -> String {
-    let next = seen.len() + 1;
-    format!("<{what}-{}>", seen.entry(value.to_owned()).or_insert(next))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn normal(names: &mut Names, document: Value) -> Value {
+    fn normal(normal: &Normal, document: Value) -> Value {
         let answer = Answer {
             status: 200,
             headers: HeaderMap::new(),
             content: Content::Json(document),
         };
-        names.normal(&answer)["body"].clone()
-    }
-
-    #[test]
-    fn equal_versions_stay_equal_and_unequal_ones_unequal() {
-        let mut names = Names::default();
-        let object = |version: &str| json!({"kind": "Pod", "metadata": {"resourceVersion": version}});
-        assert_eq!(normal(&mut names, object("231"))["metadata"]["resourceVersion"], "<version-1>");
-        assert_eq!(normal(&mut names, object("240"))["metadata"]["resourceVersion"], "<version-2>");
-        assert_eq!(normal(&mut names, object("231"))["metadata"]["resourceVersion"], "<version-1>");
+        normal.of(&answer)["body"].clone()
     }
 
     #[test]
     fn a_lists_version_is_any_revision_and_its_items_are_not() {
         let item = json!({"metadata": {"resourceVersion": "7"}});
         let list = json!({"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": [item]});
-        let list = normal(&mut Names::default(), list);
+        let list = normal(&Normal::default(), list);
         assert_eq!(list["metadata"]["resourceVersion"], "<revision>");
-        assert_eq!(list["items"][0]["metadata"]["resourceVersion"], "<version-1>");
+        assert_eq!(list["items"][0]["metadata"]["resourceVersion"], "<version:7>");
     }
 
     #[test]
     fn generated_names_are_replaced_wherever_they_appear() {
-        let mut names = Names::default();
+        let mut names = Normal::default();
         let request =
             json!({"name": "a", "request": "POST /", "status": 201, "body": {"metadata": {"generateName": "a-"}}});
         names.expect(&serde_json::from_value(request).unwrap());
-        let object = normal(
-            &mut names,
-            json!({"metadata": {"name": "a-x7k2p"}, "message": "pods \"a-x7k2p\" not found"}),
-        );
-        assert_eq!(object["metadata"]["name"], "a-<generated-1>");
-        assert_eq!(object["message"], "pods \"a-<generated-1>\" not found");
+        let object = normal(&names, json!({"metadata": {"name": "a-x7k2p"}, "message": "pods \"a-x7k2p\" not found"}));
+        assert_eq!(object["metadata"]["name"], "a-<generated:x7k2p>");
+        assert_eq!(object["message"], "pods \"a-<generated:x7k2p>\" not found");
     }
 
     #[test]
@@ -325,7 +296,7 @@ mod tests {
             let message = format!("Thing is invalid: [{first}: wrong, {second}: wrong]");
             json!({"details": {"group": "example.dev", "causes": [cause(first), cause(second)]}, "message": message})
         };
-        let both = [status("a", "b"), status("b", "a")].map(|status| normal(&mut Names::default(), status));
+        let both = [status("a", "b"), status("b", "a")].map(|status| normal(&Normal::default(), status));
         assert_eq!(both[0], both[1]);
         assert_eq!(both[0]["message"], "Thing is invalid: [<cause>, <cause>]");
     }
@@ -333,14 +304,14 @@ mod tests {
     #[test]
     fn times_uids_and_revisions_in_messages_are_replaced() {
         let message = "at 2026-11-15T10:00:00Z uid 0a1b2c3d-0000-4000-8000-0123456789ab: Too large resource version: 99, current: 12";
-        let object = normal(&mut Names::default(), json!({"message": message}));
-        let expected = "at <time> uid <uid-1>: Too large resource version: <revision>, current: <revision>";
+        let object = normal(&Normal::default(), json!({"message": message}));
+        let expected = "at <time> uid <uid:0a1b2c3d-0000-4000-8000-0123456789ab>: Too large resource version: <revision>, current: <revision>";
         assert_eq!(object["message"], expected);
     }
 
     #[test]
     fn ages_are_replaced_only_in_cells() {
-        let table = normal(&mut Names::default(), json!({"rows": [{"cells": ["a", "3s"]}], "data": "3s"}));
+        let table = normal(&Normal::default(), json!({"rows": [{"cells": ["a", "3s"]}], "data": "3s"}));
         assert_eq!(table, json!({"rows": [{"cells": ["a", "<age>"]}], "data": "3s"}));
     }
 }
