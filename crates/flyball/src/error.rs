@@ -71,9 +71,19 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Error {
 /// The error and everything behind it, in one line.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.source)?;
-        let mut behind = std::iter::successors(self.source.source(), |error| (*error).source());
-        behind.try_for_each(|error| write!(f, ": {error}"))
+        let mut next: Option<&(dyn StdError + 'static)> = Some(&*self.source);
+        let mut between = "";
+        while let Some(error) = next {
+            f.write_str(between)?;
+            between = ": ";
+            match error.downcast_ref() {
+                // What the API server said, without kube's account of how it said it.
+                Some(kube::Error::Api(status)) => return f.write_str(&status.message),
+                _ => write!(f, "{error}")?,
+            }
+            next = error.source();
+        }
+        Ok(())
     }
 }
 
@@ -114,5 +124,12 @@ mod tests {
         assert_eq!(format!("{error:?}"), "outer: invalid digit found in string");
         assert!(error.find::<std::num::ParseIntError>().is_some());
         assert!(error.find::<fmt::Error>().is_none());
+    }
+
+    #[test]
+    fn what_the_api_server_said_is_told_in_its_words() {
+        let status = kube::core::Status::failure("pods \"ada\" is forbidden", "Forbidden");
+        let error = Error::from(kube::Error::Api(Box::new(status)));
+        assert_eq!(error.to_string(), "pods \"ada\" is forbidden");
     }
 }

@@ -33,6 +33,8 @@ struct Occurrence {
 pub(crate) struct Publisher {
     waiting: mpsc::Receiver<Occurrence>,
     series: HashMap<(Box<str>, Event), Series>,
+    /// The time in the name of the last event: no two are the same.
+    stamp: i128,
 }
 
 /// An event that was published before.
@@ -44,7 +46,10 @@ struct Series {
 
 pub(crate) fn channel() -> (Recorder, Publisher) {
     let (sender, receiver) = mpsc::channel(WAITING);
-    (Recorder { waiting: sender }, Publisher { waiting: receiver, series: HashMap::new() })
+    (
+        Recorder { waiting: sender },
+        Publisher { waiting: receiver, series: HashMap::new(), stamp: 0 },
+    )
 }
 
 impl Recorder {
@@ -86,7 +91,8 @@ impl Publisher {
             (series.count, series.last) = (series.count + 1, now);
             return repeat(client, series, clock).await;
         }
-        let body = body(operator, clock, mirror.kind(), &object, &id.1);
+        self.stamp = clock.now().as_nanosecond().max(self.stamp + 1);
+        let body = body(operator, clock, self.stamp, mirror.kind(), &object, &id.1);
         let namespace = object.key.namespace().unwrap_or("default");
         let collection = Request::new(path(namespace));
         let created: Value = client
@@ -111,7 +117,7 @@ fn path(namespace: &str) -> String {
     format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")
 }
 
-fn body(operator: &str, clock: Clock, kind: &Kind, object: &Object, event: &Event) -> Value {
+fn body(operator: &str, clock: Clock, stamp: i128, kind: &Kind, object: &Object, event: &Event) -> Value {
     let namespace = object.key.namespace().unwrap_or("default");
     let mut regarding = json!({
         "apiVersion": kind.resource.api_version,
@@ -125,7 +131,7 @@ fn body(operator: &str, clock: Clock, kind: &Kind, object: &Object, event: &Even
     json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": { "generateName": prefix(object.key.name()), "namespace": namespace },
+        "metadata": { "name": name(object.key.name(), stamp), "namespace": namespace },
         "action": event.action.as_deref().unwrap_or("Reconcile"),
         "eventTime": micros(clock),
         "note": shortened(&event.note),
@@ -137,8 +143,8 @@ fn body(operator: &str, clock: Clock, kind: &Kind, object: &Object, event: &Even
     })
 }
 
-/// The object's name as the beginning of another: names like `system:node` are none that an event may have.
-fn prefix(name: &str) -> String {
+/// A name as client-go gives it: the object's, and the time. An object may be called `system:node`, an event may not.
+fn name(object: &str, stamp: i128) -> String {
     let allowed = |c: char| {
         if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' {
             c
@@ -146,8 +152,8 @@ fn prefix(name: &str) -> String {
             '-'
         }
     };
-    let name: String = name.chars().take(200).map(allowed).collect();
-    format!("{}.", name.trim_matches(['-', '.']))
+    let object: String = object.chars().take(200).map(allowed).collect();
+    format!("{}.{stamp:x}", object.trim_matches(['-', '.']))
 }
 
 fn shortened(note: &str) -> &str {

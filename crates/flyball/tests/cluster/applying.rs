@@ -1,0 +1,254 @@
+//! What `apply` and `set_status` write, and when they write nothing.
+
+use crate::world::{World, config_map, pass};
+use flyball::{Action, Applied, Context, Controller, Key, Operator, Result};
+use k8s_openapi::{
+    ByteString,
+    api::{
+        apps::v1::{Deployment, DeploymentSpec},
+        core::v1::{ConfigMap, Namespace, Secret},
+    },
+};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio::sync::mpsc;
+
+/// Keeps a Secret beside every ConfigMap, with the same entries.
+async fn mirror(map: Arc<ConfigMap>, ctx: Context) -> Result {
+    ctx.apply(Secret { data: Some(entries(&map)), ..Default::default() }).await?;
+    Ok(Action::await_change())
+}
+
+fn entries(map: &ConfigMap) -> BTreeMap<String, ByteString> {
+    let entries = map.data.iter().flatten();
+    entries
+        .map(|(key, value)| (key.clone(), ByteString(value.clone().into_bytes())))
+        .collect()
+}
+
+fn mirrorer() -> Operator {
+    Operator::new("mirrorer").controller(Controller::new(mirror).owns::<Secret>())
+}
+
+fn value(secret: &Secret) -> Option<&[u8]> {
+    Some(&secret.data.as_ref()?.get("a")?.0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_takes_name_and_namespace_from_its_owner_and_belongs_to_it() {
+    let world = World::start().await;
+    let _running = world.run(&mirrorer()).await;
+    let owner = world.create(config_map("ada", "a", "1")).await;
+
+    let child: Secret = world.until("ada", |secret| value(secret).is_some()).await;
+    assert_eq!(child.metadata.namespace.as_deref(), Some("default"));
+    let reference = &child.metadata.owner_references.unwrap()[0];
+    assert_eq!((reference.kind.as_str(), reference.name.as_str()), ("ConfigMap", "ada"));
+    assert_eq!(Some(&reference.uid), owner.metadata.uid.as_ref());
+    assert_eq!((reference.controller, reference.block_owner_deletion), (Some(true), Some(true)));
+    let manager = &child.metadata.managed_fields.unwrap()[0];
+    assert_eq!(manager.manager.as_deref(), Some("mirrorer"));
+    assert_eq!(manager.operation.as_deref(), Some("Apply"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_as_it_should_be_costs_no_request() {
+    let world = World::start().await;
+    let _running = world.run(&mirrorer()).await;
+    world.create(config_map("ada", "a", "1")).await;
+    world.until("ada", |secret: &Secret| value(secret).is_some()).await;
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(world.writes().len(), 1);
+
+    world
+        .merge::<ConfigMap>("ada", json!({ "metadata": { "labels": { "seen": "again" } } }))
+        .await;
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(world.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drift_is_corrected_and_a_deleted_child_comes_back() {
+    let world = World::start().await;
+    let _running = world.run(&mirrorer()).await;
+    world.create(config_map("ada", "a", "1")).await;
+    let first: Secret = world.until("ada", |secret| value(secret) == Some(b"1")).await;
+
+    world.merge::<Secret>("ada", json!({ "stringData": { "a": "tampered" } })).await;
+    world.until("ada", |secret: &Secret| value(secret) == Some(b"1")).await;
+
+    world.delete::<Secret>("ada").await;
+    let second: Secret = world.until("ada", |secret| value(secret) == Some(b"1")).await;
+    assert_ne!(first.metadata.uid, second.metadata.uid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_longer_applied_goes_and_what_others_set_stays() {
+    let world = World::start().await;
+    let _running = world.run(&mirrorer()).await;
+    world.create(config_map("ada", "a", "1")).await;
+    world.until("ada", |secret: &Secret| value(secret).is_some()).await;
+    world
+        .merge::<Secret>("ada", json!({ "metadata": { "labels": { "team": "blue" } } }))
+        .await;
+
+    world.merge::<ConfigMap>("ada", json!({ "data": { "a": null, "b": "2" } })).await;
+    let child: Secret = world.until("ada", |secret: &Secret| value(secret).is_none()).await;
+    assert_eq!(child.data.unwrap()["b"].0, b"2");
+    assert_eq!(child.metadata.labels.unwrap()["team"], "blue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn required_fields_that_an_author_leaves_unset_are_left_to_whoever_sets_them() {
+    async fn scale(_: Arc<ConfigMap>, ctx: Context) -> Result {
+        let spec = DeploymentSpec { replicas: Some(3), ..Default::default() };
+        ctx.apply(Deployment { spec: Some(spec), ..Default::default() }).await?;
+        Ok(Action::await_change())
+    }
+    let world = World::start().await;
+    let labels = json!({ "app": "ada" });
+    let deployment: Deployment = serde_json::from_value(json!({
+        "metadata": { "name": "ada" },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "a", "image": "b" }] } },
+        },
+    }))
+    .unwrap();
+    world.create(deployment).await;
+    let _running = world.run(&Operator::new("scaler").controller(Controller::new(scale))).await;
+    world.create(config_map("ada", "a", "1")).await;
+
+    let replicas = |deployment: &Deployment| deployment.spec.as_ref().unwrap().replicas;
+    let deployment: Deployment = world.until("ada", |deployment| replicas(deployment) == Some(3)).await;
+    let spec = deployment.spec.unwrap();
+    assert_eq!(spec.selector.match_labels.unwrap()["app"], "ada");
+    assert_eq!(spec.template.spec.unwrap().containers.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_cannot_belong_to_its_owner_is_refused_by_name() {
+    let world = World::start().await;
+    let (sender, mut refusals) = mpsc::unbounded_channel();
+    let reconcile = move |_: Arc<ConfigMap>, ctx: Context| {
+        let sender = sender.clone();
+        async move {
+            let mut elsewhere = Secret::default();
+            elsewhere.metadata.namespace = Some("kube-system".into());
+            sender.send(ctx.apply(elsewhere).await.unwrap_err().to_string())?;
+            sender.send(ctx.apply(Namespace::default()).await.unwrap_err().to_string())?;
+            sender.send(ctx.apply(ConfigMap::default()).await.unwrap_err().to_string())?;
+            Ok(Action::await_change())
+        }
+    };
+    let _running = world.run(&Operator::new("misfit").controller(Controller::new(reconcile))).await;
+    world.create(config_map("ada", "a", "1")).await;
+
+    let expected = [
+        "apply Secret kube-system/ada: a child lives in its owner's namespace, which is default",
+        "apply Namespace ada: a cluster-scoped object cannot belong to one in a namespace",
+        "apply ConfigMap default/ada: an object cannot be its own child",
+    ];
+    for expected in expected {
+        assert_eq!(refusals.recv().await.unwrap(), expected);
+    }
+    assert_eq!(world.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_says_what_it_did() {
+    let world = World::start().await;
+    let (sender, mut answers) = mpsc::unbounded_channel();
+    let reconcile = move |map: Arc<ConfigMap>, ctx: Context| {
+        let sender = sender.clone();
+        async move {
+            for _ in 0..2 {
+                let data = Some(entries(&map));
+                sender.send(ctx.apply(Secret { data, ..Default::default() }).await?)?;
+            }
+            Ok(Action::await_change())
+        }
+    };
+    let operator = Operator::new("teller").controller(Controller::new(reconcile).owns::<Secret>());
+    let _running = world.run(&operator).await;
+    world.create(config_map("ada", "a", "1")).await;
+    world.until("ada", |secret: &Secret| value(secret) == Some(b"1")).await;
+    pass(Duration::from_secs(1)).await;
+    world.merge::<ConfigMap>("ada", json!({ "data": { "a": "2" } })).await;
+    world.until("ada", |secret: &Secret| value(secret) == Some(b"2")).await;
+    pass(Duration::from_secs(1)).await;
+
+    let mut told: Vec<Applied> = Vec::new();
+    while let Ok(applied) = answers.try_recv() {
+        told.push(applied);
+    }
+    told.dedup();
+    assert_eq!(
+        told,
+        [
+            Applied::Created,
+            Applied::Unchanged,
+            Applied::Configured,
+            Applied::Unchanged
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_is_written_once_and_leaves_what_others_wrote() {
+    async fn report(deployment: Arc<Deployment>, ctx: Context) -> Result {
+        let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
+        ctx.set_status(json!({ "replicas": replicas, "updatedReplicas": null })).await?;
+        Ok(Action::await_change())
+    }
+    let world = World::start().await;
+    let _running = world.run(&Operator::new("reporter").controller(Controller::new(report))).await;
+    let labels = json!({ "app": "ada" });
+    let deployment: Deployment = serde_json::from_value(json!({
+        "metadata": { "name": "ada" },
+        "spec": {
+            "replicas": 3,
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "a", "image": "b" }] } },
+        },
+    }))
+    .unwrap();
+    world.create(deployment).await;
+    let replicas = |deployment: &Deployment| deployment.status.as_ref().and_then(|status| status.replicas);
+    world.until("ada", |deployment: &Deployment| replicas(deployment) == Some(3)).await;
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(
+        world.writes(),
+        ["PATCH /apis/apps/v1/namespaces/default/deployments/ada/status?&force=true&fieldManager=reporter"]
+    );
+
+    let other = json!({ "status": { "readyReplicas": 1 } });
+    let api = world.api::<Deployment>();
+    api.patch_status("ada", &PatchParams::default(), &Patch::Merge(other)).await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(world.writes(), [""; 0]);
+    let status = api.get("ada").await.unwrap().status.unwrap();
+    assert_eq!((status.replicas, status.ready_replicas), (Some(3), Some(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_names_what_a_reconcile_reads_elsewhere() {
+    let world = World::start().await;
+    let (sender, mut found) = mpsc::unbounded_channel();
+    let reconcile = move |_: Arc<ConfigMap>, ctx: Context| {
+        let sender = sender.clone();
+        async move {
+            let here = ctx.get::<Secret>("ada").await?;
+            let elsewhere = ctx.get::<Secret>(Key::namespaced("kube-system", "ada")).await?;
+            sender.send((here.is_some(), elsewhere.is_some()))?;
+            Ok(Action::await_change())
+        }
+    };
+    let secret: Secret = serde_json::from_value(json!({ "metadata": { "name": "ada" } })).unwrap();
+    world.create(secret).await;
+    let operator = Operator::new("reader").controller(Controller::new(reconcile).reads::<Secret>());
+    let _running = world.run(&operator).await;
+    world.create(config_map("ada", "a", "1")).await;
+    assert_eq!(found.recv().await, Some((true, false)));
+}

@@ -1,0 +1,12 @@
+//! The framework on an API server in the same process, on a paused clock.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod applying;
+mod deleting;
+mod failing;
+mod reading;
+mod running;
+mod triggering;
+mod watching;
+mod world;
