@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::discovery::Groups;
 use crate::document::Document;
 use crate::negotiate::{self, Encoding, Format, Shape};
-use crate::openapi::OpenApi;
+use crate::openapi::{self, OpenApi};
 use crate::registry::Served;
 use crate::request::{Query, Route, Target};
 use crate::status::Status;
@@ -71,6 +71,7 @@ pub fn respond(
             let made = documents.of(served);
             request.get(|request| made.open_api.respond(&made.groups, rest, request))
         }
+        ["openapi", "v2"] => request.get(|request| openapi::swagger::respond(request.headers)),
         _ => no_such_page(),
     }
 }
@@ -181,11 +182,19 @@ impl Request<'_> {
 
 /// `/`: where there is something to read.
 fn paths(groups: &Groups) -> Value {
-    let mut paths: Vec<String> = ["/api", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(health::paths())
-        .collect();
+    let mut paths: Vec<String> = [
+        "/api",
+        "/apis",
+        "/apis/",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .into_iter()
+    .chain(health::paths())
+    .collect();
     for (group, version) in groups.versions() {
         match &*group.name {
             "" => paths.push(format!("/api/{}", version.name)),

@@ -4,6 +4,7 @@
 mod operation;
 mod paths;
 mod schema;
+pub mod swagger;
 
 use crate::clock::Clock;
 use crate::discovery::{Group, Groups, Version};
