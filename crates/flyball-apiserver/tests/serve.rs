@@ -22,6 +22,7 @@ async fn answer(request: Request<hyper::body::Incoming>) -> Result<Response<Body
             Body::stream(futures::stream::once(async { line }).chain(futures::stream::pending()))
         }
         "/panic" => panic!("on purpose"),
+        "/host" => Body::whole(request.headers()["host"].to_str().unwrap().to_owned()),
         "/who" => Body::whole(request.extensions().get::<User>().map_or(String::new(), |user| user.name.clone())),
         _ => Body::whole(version::version().to_string()),
     }))
@@ -70,6 +71,20 @@ async fn the_admin_gets_in_and_is_known() {
 
     assert_eq!(client.apiserver_version().await.unwrap().git_version, version::git_version());
     assert_eq!(get(&client, "/who").await, Ok("admin".into()));
+    assert_eq!(get(&client, "/host").await, Ok(serving.address().to_string()));
+}
+
+#[tokio::test]
+async fn to_act_as_somebody_else_is_refused_by_name() {
+    let authority = authority();
+    let serving = start(&authority).await;
+    let client = client(&serving, &authority, Some(&authority)).await;
+    let request = Request::get("/version").header("impersonate-user", "ada").body(vec![]).unwrap();
+
+    let refused = client.request_text(request).await.unwrap_err();
+
+    let sentence = "impersonation is not supported: remove the header impersonate-user";
+    assert!(matches!(refused, kube::Error::Api(status) if status.code == 400 && status.message == sentence));
 }
 
 #[tokio::test]

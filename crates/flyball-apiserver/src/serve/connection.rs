@@ -5,7 +5,7 @@ use crate::status::Status;
 use crate::tls::{Caller, Tls};
 use crate::{Body, output};
 use futures::FutureExt;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, HOST, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -99,11 +99,12 @@ where
     if let Some(refusal) = refusal(&caller, &request) {
         return refusal;
     }
-    let headers = request.headers().clone();
-    let query = Query::parse(request.uri().query().unwrap_or_default());
     if let Caller::User(user) = caller {
         request.extensions_mut().insert(user);
     }
+    name_host(&mut request);
+    let headers = request.headers().clone();
+    let query = Query::parse(request.uri().query().unwrap_or_default());
     match AssertUnwindSafe(service.call(request)).catch_unwind().await {
         Ok(Ok(response)) => response.map(|body| body.until(ended(stopped))),
         Err(_) => {
@@ -113,12 +114,20 @@ where
     }
 }
 
+/// HTTP/2 has no `Host`: what it has instead is in the URI.
+fn name_host(request: &mut Request<Incoming>) {
+    let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
+    if let Some(Ok(host)) = authority.map(HeaderValue::try_from) {
+        request.headers_mut().entry(HOST).or_insert(host);
+    }
+}
+
 async fn ended(mut stopped: watch::Receiver<bool>) {
     // the other end is gone only when the server is: that is a stop too
     let _stopped = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// Nobody but the admin gets in; anybody may ask whether the server is well, and which version it is.
+/// Nobody but the admin gets in, and only as the admin; anybody may ask whether the server is well, and which version it is.
 fn refusal(caller: &Caller, request: &Request<Incoming>) -> Option<Response<Body>> {
     let public = matches!(request.uri().path(), "/healthz" | "/livez" | "/readyz" | "/version" | "/version/");
     let public = public && request.method() == Method::GET;
@@ -128,10 +137,13 @@ fn refusal(caller: &Caller, request: &Request<Incoming>) -> Option<Response<Body
         Caller::Anonymous => public && !request.headers().contains_key(AUTHORIZATION),
         Caller::Stranger => false,
     };
-    if allowed {
-        return None;
-    }
     let headers = request.headers();
+    let impersonation = headers.keys().find(|name| name.as_str().starts_with("impersonate-"));
+    let status = match impersonation {
+        _ if !allowed => Status::unauthorized(),
+        Some(name) => Status::bad_request(format!("impersonation is not supported: remove the header {name}")),
+        None => return None,
+    };
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    Some(output::finish(headers, output::refuse(headers, &query, &Status::unauthorized())))
+    Some(output::finish(headers, output::refuse(headers, &query, &status)))
 }
