@@ -215,20 +215,25 @@ fn sorted(mut entries: Value) -> Value {
     entries
 }
 
-/// A custom resource's violations come in the order of a Go map, so they are sorted and taken out of the message.
+/// A custom resource's violations, and conflicts with several managers, come in the order of a Go map: they are sorted,
+/// and violations are taken out of the message, which lists them too.
 fn in_order(members: &Map<String, Value>) -> Map<String, Value> {
     let mut members = members.clone();
     let Some(details) = members.get_mut("details").and_then(Value::as_object_mut) else {
         return members;
     };
     let custom = text_of(details, "group").is_some_and(|group| group.ends_with(".dev"));
-    let causes = details.get_mut("causes").and_then(Value::as_array_mut).filter(|_| custom);
-    let Some(causes) = causes else { return members };
-    causes.sort_by_key(Value::to_string);
-    let said: Vec<String> = causes
-        .iter()
-        .map(|cause| format!("{}: {}", string(&cause["field"]), string(&cause["message"])))
-        .collect();
+    let Some(causes) = details.get_mut("causes").and_then(Value::as_array_mut) else {
+        return members;
+    };
+    if custom || causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
+        causes.sort_by_key(Value::to_string);
+    }
+    if !custom {
+        return members;
+    }
+    let said = |cause: &Value| format!("{}: {}", string(&cause["field"]), string(&cause["message"]));
+    let said: Vec<String> = causes.iter().map(said).collect();
     if let Some(Value::String(message)) = members.get_mut("message") {
         for text in said {
             *message = message.replace(&text, "<cause>");
