@@ -4,6 +4,8 @@
 mod age;
 mod custom;
 mod event;
+mod job;
+mod node;
 mod plain;
 mod pod;
 mod service;
@@ -108,6 +110,13 @@ fn built_in(group: &str, kind: &str) -> BuiltIn {
         ("" | "events.k8s.io", "Event") => (event::COLUMNS, event::cells),
         ("apps", "Deployment") => (workload::DEPLOYMENT, workload::deployment),
         ("apps", "ReplicaSet") => (workload::REPLICA_SET, workload::replica_set),
+        ("apps", "StatefulSet") => (workload::STATEFUL_SET, workload::stateful_set),
+        ("apps", "DaemonSet") => (workload::DAEMON_SET, workload::daemon_set),
+        ("batch", "Job") => (job::COLUMNS, job::cells),
+        ("", "Node") => (node::COLUMNS, node::cells),
+        ("", "Secret") => (plain::SECRET, plain::secret),
+        ("", "ServiceAccount") => (plain::SERVICE_ACCOUNT, plain::service_account),
+        ("coordination.k8s.io", "Lease") => (plain::LEASE, plain::lease),
         _ => (plain::ANY, plain::any),
     }
 }
@@ -148,6 +157,13 @@ fn number(object: &Value, pointer: &str) -> i64 {
 
 fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     object.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// `a=1,b=2`, or `<none>`.
+fn labels(labels: Option<&Value>) -> String {
+    let labels = labels.and_then(Value::as_object).into_iter().flatten();
+    let labels = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+    or_none(&labels.collect::<Vec<_>>().join(",")).to_owned()
 }
 
 fn or_none(text: &str) -> &str {
@@ -337,8 +353,43 @@ mod tests {
     }
 
     #[test]
+    fn a_node_shows_whether_it_takes_pods() {
+        let nodes = kind("", "v1", "nodes", None);
+        let node = json!({
+            "spec": {"unschedulable": true},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+                "nodeInfo": {"kubeletVersion": "v1.36.4", "kernelVersion": "6.1", "architecture": "amd64"}
+            }
+        });
+
+        let line = cells(&nodes, node);
+
+        let (none, unknown) = ("<none>", "<unknown>");
+        let wide = json!(["10.0.0.1", none, unknown, "6.1 (amd64)", unknown]);
+        let short = json!(["x", "Ready,SchedulingDisabled", none, "10m", "v1.36.4"]);
+        assert_eq!(line.as_array().unwrap()[..5], short.as_array().unwrap()[..]);
+        assert_eq!(line.as_array().unwrap()[5..], wide.as_array().unwrap()[..]);
+        assert_eq!(cells(&nodes, json!({}))[1], "Unknown");
+    }
+
+    #[test]
+    fn a_job_shows_how_far_it_is() {
+        let jobs = kind("batch", "v1", "jobs", None);
+        let line = |spec: Value, status: Value| cells(&jobs, json!({"spec": spec, "status": status}));
+
+        let running = line(json!({"completions": 3}), json!({"succeeded": 1, "startTime": "2026-11-15T21:29:00Z"}));
+        assert_eq!(running.as_array().unwrap()[1..4], [json!("Running"), json!("1/3"), json!("60s")]);
+        let complete = json!([{"type": "Complete", "status": "True"}]);
+        let times = json!({"startTime": "2026-11-15T21:00:00Z", "completionTime": "2026-11-15T21:00:07Z", "conditions": complete});
+        let done = line(json!({"parallelism": 2}), times);
+        assert_eq!(done.as_array().unwrap()[1..4], [json!("Complete"), json!("0/1 of 2"), json!("7s")]);
+    }
+
+    #[test]
     fn other_kinds_show_name_and_time() {
-        let line = cells(&kind("coordination.k8s.io", "v1", "leases", None), json!({}));
+        let line = cells(&kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", None), json!({}));
 
         assert_eq!(line, json!(["x", "2026-11-15T21:20:00Z"]));
     }

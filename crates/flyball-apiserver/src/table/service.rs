@@ -1,6 +1,6 @@
 //! Services.
 
-use super::{AGE, Column, NAME, age, column, list, name, number, or_none, text, wide};
+use super::{AGE, Column, NAME, age, column, labels, list, name, number, or_none, text, wide};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub(super) fn cells(service: &Value, now: Timestamp) -> Vec<Value> {
         json!(external_ip(service)),
         json!(or_none(&ports(service))),
         age(service, now),
-        json!(or_none(&selector(service))),
+        json!(labels(service.pointer("/spec/selector"))),
     ]
 }
 
@@ -66,10 +66,4 @@ fn ports(service: &Value) -> String {
         }
     };
     list(service, "/spec/ports").iter().map(port).collect::<Vec<_>>().join(",")
-}
-
-fn selector(service: &Value) -> String {
-    let labels = service.pointer("/spec/selector").and_then(Value::as_object).into_iter().flatten();
-    let labels = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
-    labels.collect::<Vec<_>>().join(",")
 }

@@ -1,12 +1,12 @@
-//! Deployments and ReplicaSets.
+//! Deployments, ReplicaSets, StatefulSets and DaemonSets.
 
-use super::{AGE, Column, NAME, age, column, list, name, number, or_none, text, wide};
+use super::{AGE, Column, NAME, age, column, labels, list, name, number, or_none, text, wide};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-const CONTAINERS: Column = wide("Containers", "string", "The names of the containers.");
-const IMAGES: Column = wide("Images", "string", "The images of the containers.");
-const SELECTOR: Column = wide("Selector", "string", "The labels of the pods it looks after.");
+pub(super) const CONTAINERS: Column = wide("Containers", "string", "The names of the containers.");
+pub(super) const IMAGES: Column = wide("Images", "string", "The images of the containers.");
+pub(super) const SELECTOR: Column = wide("Selector", "string", "The labels of the pods it looks after.");
 
 pub(super) const DEPLOYMENT: &[Column] = &[
     NAME,
@@ -57,13 +57,62 @@ pub(super) fn replica_set(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-fn containers(object: &Value, field: &str) -> String {
+pub(super) const STATEFUL_SET: &[Column] = &[
+    NAME,
+    column("Ready", "string", "Pods that are ready, of those wanted."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+];
+
+pub(super) fn stateful_set(object: &Value, now: Timestamp) -> Vec<Value> {
+    let ready = format!("{}/{}", number(object, "/status/readyReplicas"), number(object, "/spec/replicas"));
+    vec![
+        json!(name(object)),
+        json!(ready),
+        age(object, now),
+        json!(containers(object, "/name")),
+        json!(containers(object, "/image")),
+    ]
+}
+
+pub(super) const DAEMON_SET: &[Column] = &[
+    NAME,
+    column("Desired", "integer", "Nodes that should run a pod."),
+    column("Current", "integer", "Nodes that run a pod."),
+    column("Ready", "integer", "Nodes whose pod is ready."),
+    column("Up-to-date", "integer", "Nodes whose pod is made from the latest template."),
+    column("Available", "integer", "Nodes whose pod has been ready for long enough."),
+    column("Node Selector", "string", "The labels of the nodes it looks after."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+pub(super) fn daemon_set(object: &Value, now: Timestamp) -> Vec<Value> {
+    vec![
+        json!(name(object)),
+        json!(number(object, "/status/desiredNumberScheduled")),
+        json!(number(object, "/status/currentNumberScheduled")),
+        json!(number(object, "/status/numberReady")),
+        json!(number(object, "/status/updatedNumberScheduled")),
+        json!(number(object, "/status/numberAvailable")),
+        json!(labels(object.pointer("/spec/template/spec/nodeSelector"))),
+        age(object, now),
+        json!(containers(object, "/name")),
+        json!(containers(object, "/image")),
+        json!(or_none(&selector(object))),
+    ]
+}
+
+pub(super) fn containers(object: &Value, field: &str) -> String {
     let containers = list(object, "/spec/template/spec/containers").iter();
     containers.map(|container| text(container, field)).collect::<Vec<_>>().join(",")
 }
 
 /// `app=web,tier in (back,front)`: requirements by key, as `labels.Selector` prints them.
-fn selector(object: &Value) -> String {
+pub(super) fn selector(object: &Value) -> String {
     let labels = object
         .pointer("/spec/selector/matchLabels")
         .and_then(Value::as_object)
