@@ -112,11 +112,10 @@ impl Cache {
         live.map(|followed| followed.mirror.clone()).collect()
     }
 
-    /// Every mirror there is.
+    /// The fullest mirror of every kind.
     pub(crate) fn mirrors(&self) -> Vec<Arc<Mirror>> {
-        let state = self.lock();
-        let live = state.mirrors.values().flatten().filter_map(Weak::upgrade);
-        live.map(|followed| followed.mirror.clone()).collect()
+        let ids: Vec<_> = self.lock().mirrors.keys().cloned().collect();
+        ids.iter().filter_map(|id| self.mirror(id)).collect()
     }
 
     /// The mirror of a kind, in its form or a fuller one, followed from now on if it was not before.
@@ -139,12 +138,13 @@ impl Cache {
 
     /// Tells `subscriber` of the changes of every kind, also of those that are followed later.
     pub(crate) fn subscribe_everywhere(&self, subscriber: Subscriber) {
-        {
+        let followed: Vec<_> = {
             let mut state = self.lock();
             state.everywhere.retain(Subscriber::is_there);
             state.everywhere.push(subscriber.clone());
-        }
-        self.mirrors().iter().for_each(|mirror| mirror.subscribe(subscriber.clone()));
+            state.mirrors.values().flatten().filter_map(Weak::upgrade).collect()
+        };
+        followed.iter().for_each(|followed| followed.mirror.subscribe(subscriber.clone()));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

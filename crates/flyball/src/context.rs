@@ -12,10 +12,10 @@ use crate::{
     Cache, Controlled, Controller, Event, Key, Result,
     cache::{Mirror, ReadError, decode},
     kind::{Kind, Scope},
-    object::Object,
+    object::{Object, Owner},
     shared::Shared,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::{
     Client, Resource,
     api::{ApiResource, DynamicObject, PartialObjectMeta},
@@ -32,13 +32,22 @@ pub struct Context {
     pub(crate) object: Arc<Object>,
 }
 
-/// An object that names another as its owner.
+/// An owner or a dependent of an object, of whatever kind.
 #[derive(Clone, Debug)]
-pub struct Dependent {
+pub struct Relative {
     /// What it is and where it is served.
     pub resource: ApiResource,
     /// Its metadata.
     pub object: Arc<PartialObjectMeta<DynamicObject>>,
+}
+
+impl Relative {
+    fn new(mirror: &Mirror, object: &Object) -> Relative {
+        Relative {
+            resource: mirror.kind().resource.clone(),
+            object: object.metadata(),
+        }
+    }
 }
 
 /// What was tried, when the API server refused.
@@ -93,17 +102,30 @@ impl Context {
         Ok(controlled.map(|object| decode(&kind, object)).collect::<Result<_, _>>()?)
     }
 
-    /// Every cached object, of whatever kind, that names the object being reconciled as an owner.
-    pub fn dependents(&self) -> Vec<Dependent> {
-        let mirrors = self.operator.cache.mirrors().into_iter();
-        let dependents = mirrors.flat_map(|mirror| {
+    /// Every object, of whatever kind the operator caches, that names the object being reconciled as an owner.
+    ///
+    /// It waits until all those kinds have been listed.
+    pub async fn dependents(&self) -> Result<Vec<Relative>> {
+        let mut dependents = Vec::new();
+        for mirror in self.operator.cache.mirrors() {
+            mirror.ready().await?;
             let objects = mirror.dependents_of(&self.object.uid).into_iter();
-            objects.map(move |object| Dependent {
-                resource: mirror.kind().resource.clone(),
-                object: object.metadata(),
-            })
-        });
-        dependents.collect()
+            dependents.extend(objects.map(|object| Relative::new(&mirror, &object)));
+        }
+        Ok(dependents)
+    }
+
+    /// The owners that the object being reconciled names, each with the object that is meant if it is cached.
+    pub fn owners(&self) -> Vec<(OwnerReference, Option<Relative>)> {
+        let (mirrors, namespace) = (self.operator.cache.mirrors(), self.object.key.namespace());
+        let references = self.current().metadata().metadata.owner_references.clone().unwrap_or_default();
+        let find = |reference: &OwnerReference| {
+            let owner = Owner::from(reference);
+            mirrors
+                .iter()
+                .find_map(|mirror| Some(Relative::new(mirror, &*mirror.owner(&owner, namespace)?)))
+        };
+        references.into_iter().map(|reference| (reference.clone(), find(&reference))).collect()
     }
 
     /// Publishes an event about the object being reconciled. It waits for nothing.

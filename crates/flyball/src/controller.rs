@@ -26,6 +26,8 @@ pub struct Controller {
     pub(crate) watched: Vec<Watched>,
     pub(crate) read: Vec<Kind>,
     pub(crate) follows_owners: bool,
+    pub(crate) follows_dependents: bool,
+    pub(crate) gone: Option<Gone>,
     pub(crate) concurrency: usize,
     pub(crate) backoff: Backoff,
     /// What the author declared wrongly; said when the operator starts.
@@ -39,6 +41,7 @@ pub(crate) struct Watched {
     pub(crate) map: Map,
 }
 
+type Gone = Arc<dyn Fn(&Key) + Send + Sync>;
 type Map = Arc<dyn Fn(&Object, Cache) -> Vec<Key> + Send + Sync>;
 
 /// Enough that one slow object delays no other, and few enough for any API server.
@@ -77,6 +80,8 @@ impl Controller {
             watched: Vec::new(),
             read: Vec::new(),
             follows_owners: false,
+            follows_dependents: false,
+            gone: None,
             concurrency: CONCURRENCY,
             backoff: Backoff::default(),
             mistakes: Vec::new(),
@@ -114,6 +119,21 @@ impl Controller {
     /// Reconciles an object also when one of its owners, of any kind that the operator caches, begins to be deleted or is gone.
     pub fn follows_owners(mut self) -> Controller {
         self.follows_owners = true;
+        self
+    }
+
+    /// Reconciles an object also when an object of any cached kind begins or ceases to name it as an owner.
+    pub fn follows_dependents(mut self) -> Controller {
+        self.follows_dependents = true;
+        self
+    }
+
+    /// Tells `gone` the key of an object that is there no more, never while the object is being reconciled.
+    ///
+    /// It is for what the author keeps in memory: what goes while the operator is not running is never told. Use
+    /// [`Controller::cleanup`] for what must not be missed.
+    pub fn gone(mut self, gone: impl Fn(&Key) + Send + Sync + 'static) -> Controller {
+        self.gone = Some(Arc::new(gone));
         self
     }
 

@@ -7,6 +7,8 @@ pub struct Event {
     pub(crate) reason: String,
     pub(crate) action: Option<String>,
     pub(crate) note: String,
+    pub(crate) by: Option<String>,
+    pub(crate) field: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,11 +20,14 @@ pub(crate) enum Severity {
 impl Event {
     /// Tells of something that went as it should: a reason in CamelCase, and a sentence.
     pub fn normal(reason: impl Into<String>, note: impl Into<String>) -> Event {
+        let (reason, note) = (reason.into(), note.into());
         Event {
             severity: Severity::Normal,
-            reason: reason.into(),
+            reason,
             action: None,
-            note: note.into(),
+            note,
+            by: None,
+            field: None,
         }
     }
 
@@ -34,6 +39,18 @@ impl Event {
     /// Says what was being done, in CamelCase; `Reconcile` unless set.
     pub fn action(mut self, action: impl Into<String>) -> Event {
         self.action = Some(action.into());
+        self
+    }
+
+    /// Says which controller reports it; the operator unless set.
+    pub fn by(mut self, controller: impl Into<String>) -> Event {
+        self.by = Some(controller.into());
+        self
+    }
+
+    /// Says which part of the object it is about, as in `spec.containers{web}`.
+    pub fn field(mut self, path: impl Into<String>) -> Event {
+        self.field = Some(path.into());
         self
     }
 }

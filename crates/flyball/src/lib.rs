@@ -35,7 +35,7 @@ mod work;
 pub use action::Action;
 pub use backoff::Backoff;
 pub use cache::Cache;
-pub use context::{Applied, ConditionStatus, Context, Dependent};
+pub use context::{Applied, ConditionStatus, Context, Relative};
 pub use controlled::Controlled;
 pub use controller::Controller;
 pub use error::{Error, Outcome, Result};

@@ -1,11 +1,13 @@
 //! An object as the API server sent it: its JSON, and the few words of its metadata that the framework works by.
 
-use crate::Key;
+use crate::{Key, kind::Kind};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DynamicObject, PartialObjectMeta};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
 };
@@ -55,7 +57,7 @@ pub(crate) struct Meta<'a> {
 }
 
 /// An entry of `metadata.ownerReferences`.
-#[derive(Deserialize, Hash)]
+#[derive(Deserialize, Hash, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Owner<'a> {
     #[serde(borrow)]
@@ -68,6 +70,8 @@ pub(crate) struct Owner<'a> {
     pub(crate) uid: Cow<'a, str>,
     #[serde(default)]
     pub(crate) controller: bool,
+    #[serde(default)]
+    pub(crate) block_owner_deletion: bool,
 }
 
 impl Object {
@@ -110,25 +114,37 @@ impl Object {
         serde_json::from_str(fields.get(name)?.get()).ok()
     }
 
-    /// This object with nothing but its metadata, as a metadata-only watch would send it.
-    pub(crate) fn to_metadata(&self) -> Object {
+    /// This object with nothing but its metadata, and of that not who manages which field: it is most of the bytes.
+    pub(crate) fn into_metadata(self) -> Object {
         #[derive(Deserialize)]
         struct Whole<'a> {
             #[serde(borrow)]
-            metadata: &'a RawValue,
+            metadata: BTreeMap<Cow<'a, str>, &'a RawValue>,
         }
-        let whole: Whole<'_> = serde_json::from_str(&self.json).expect("parsed before");
-        let json = format!(
-            r#"{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{}}}"#,
-            whole.metadata
-        );
-        Object {
-            key: self.key.clone(),
-            uid: self.uid.clone(),
-            owners: self.owners.clone(),
-            terminating: self.terminating,
-            version: self.version,
-            json: json.into(),
+        let Whole { mut metadata } = serde_json::from_str(&self.json).expect("parsed before");
+        metadata.remove("managedFields");
+        let metadata = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata });
+        Object { json: metadata.to_string().into(), ..self }
+    }
+}
+
+impl Owner<'_> {
+    /// Whether the owner is of this kind, in whichever version.
+    pub(crate) fn is_a(&self, kind: &Kind) -> bool {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        self.kind == kind.name() && group == kind.resource.group
+    }
+}
+
+impl<'a> From<&'a OwnerReference> for Owner<'a> {
+    fn from(reference: &'a OwnerReference) -> Owner<'a> {
+        Owner {
+            api_version: Cow::from(&reference.api_version),
+            kind: Cow::from(&reference.kind),
+            name: Cow::from(&reference.name),
+            uid: Cow::from(&reference.uid),
+            controller: reference.controller.unwrap_or_default(),
+            block_owner_deletion: reference.block_owner_deletion.unwrap_or_default(),
         }
     }
 }
@@ -178,8 +194,9 @@ mod tests {
         assert_eq!((object.key.to_string().as_str(), object.version), ("default/ada", 7));
         assert_eq!(&*object.owners, ["u0".into()]);
         assert_eq!(object.field("spec"), Some(serde_json::json!({"a": 1})));
-        assert_eq!(object.to_metadata().field("spec"), None);
-        assert_eq!(object.to_metadata().meta().name, "ada");
+        let partial = object.into_metadata();
+        assert_eq!((partial.field("spec"), &*partial.meta().name), (None, "ada"));
+        assert!(partial.metadata().metadata.managed_fields.is_none());
     }
 
     #[test]

@@ -128,6 +128,9 @@ fn body(operator: &str, clock: Clock, stamp: i128, kind: &Kind, object: &Object,
     if let Some(namespace) = object.key.namespace() {
         regarding["namespace"] = namespace.into();
     }
+    if let Some(path) = &event.field {
+        regarding["fieldPath"] = path.as_str().into();
+    }
     json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -137,7 +140,7 @@ fn body(operator: &str, clock: Clock, stamp: i128, kind: &Kind, object: &Object,
         "note": shortened(&event.note),
         "reason": event.reason,
         "regarding": regarding,
-        "reportingController": operator,
+        "reportingController": event.by.as_deref().unwrap_or(operator),
         "reportingInstance": operator,
         "type": event.severity.as_str(),
     })

@@ -9,7 +9,13 @@ use crate::{
     work::WorkQueue,
 };
 use futures::FutureExt;
-use std::{any::Any, collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -71,8 +77,7 @@ impl Runner {
 
     fn begin(&mut self, key: Key) {
         let Some(object) = self.mirror.get(&key) else {
-            self.failures.remove(&key);
-            self.queue.done(&key);
+            self.gone(&key);
             return;
         };
         let ctx = Context {
@@ -92,6 +97,16 @@ impl Runner {
             }
             .instrument(span),
         );
+    }
+
+    fn gone(&mut self, key: &Key) {
+        self.failures.remove(key);
+        if let Some(gone) = &self.controller.gone
+            && catch_unwind(AssertUnwindSafe(|| gone(key))).is_err()
+        {
+            tracing::error!(%key, "`gone` panicked");
+        }
+        self.queue.done(key);
     }
 
     fn ended(&mut self, ended: Result<(Key, Result), tokio::task::JoinError>) {

@@ -30,6 +30,9 @@ pub(crate) fn connect(controller: &Controller, cache: &Cache, queue: &Arc<WorkQu
     if controller.follows_owners {
         cache.subscribe_everywhere(adding_dependents(queue, &own));
     }
+    if controller.follows_dependents {
+        cache.subscribe_everywhere(adding_owners(queue, &own));
+    }
 }
 
 /// Adds to the queue whatever `keys` finds for an object as it was and as it is.
@@ -59,6 +62,31 @@ fn adding_dependents(queue: &Arc<WorkQueue>, dependents: &Arc<Mirror>) -> Subscr
     Subscriber { queue: Arc::downgrade(queue), tell: Arc::new(tell) }
 }
 
+/// Adds what an object names as an owner and did not before, or did before and does not now.
+fn adding_owners(queue: &Arc<WorkQueue>, owners: &Arc<Mirror>) -> Subscriber {
+    let owners = Arc::downgrade(owners);
+    let tell = move |change: &Change, queue: &WorkQueue| {
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        let references = |object: Option<&Object>| object.is_some_and(|object| !object.owners.is_empty());
+        let (true, Some(mirror)) = (references(old) || references(new), owners.upgrade()) else {
+            return;
+        };
+        let kept = |old: &Object, new: &Object| old.meta().owner_references == new.meta().owner_references;
+        if old.zip(new).is_some_and(|(old, new)| old.uid == new.uid && kept(old, new)) {
+            return;
+        }
+        for object in [old, new].into_iter().flatten() {
+            let meta = object.meta();
+            let named = meta
+                .owner_references
+                .iter()
+                .filter_map(|owner| mirror.owner(owner, object.key.namespace()));
+            named.for_each(|owner| queue.add(owner.key.clone()));
+        }
+    };
+    Subscriber { queue: Arc::downgrade(queue), tell: Arc::new(tell) }
+}
+
 /// Authors' code, which must not end the watch that all controllers share.
 fn mapping(watched: &Watched, cache: &Cache) -> impl Fn(&Object, &mut dyn FnMut(Key)) + Send + Sync + 'static {
     let (map, cache) = (watched.map.clone(), cache.clone());
@@ -72,11 +100,7 @@ fn mapping(watched: &Watched, cache: &Cache) -> impl Fn(&Object, &mut dyn FnMut(
 /// The object of kind `owner` that controls `child`. The version of its API does not matter.
 fn owner_of(child: &Object, owner: &Kind) -> Option<Key> {
     let meta = child.meta();
-    let reference = meta.controller()?;
-    let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
-    if reference.kind != owner.name() || group != owner.resource.group {
-        return None;
-    }
+    let reference = meta.controller().filter(|reference| reference.is_a(owner))?;
     let namespace = child.key.namespace().filter(|_| owner.scope != Scope::Cluster);
     Some(Key::from(reference.name.as_ref()).in_namespace(namespace))
 }

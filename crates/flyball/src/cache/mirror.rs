@@ -4,7 +4,7 @@ use super::{ReadError, deletions::Deletions};
 use crate::{
     Key,
     kind::{Form, Kind},
-    object::Object,
+    object::{Object, Owner},
     work::WorkQueue,
 };
 use std::{
@@ -127,6 +127,16 @@ impl Mirror {
         keys.filter_map(|key| state.objects.get(key).cloned()).collect()
     }
 
+    /// The object that an object in `namespace` names as its owner, if it is of this kind and there.
+    pub(crate) fn owner(&self, owner: &Owner<'_>, namespace: Option<&str>) -> Option<Arc<Object>> {
+        if !owner.is_a(&self.kind) {
+            return None;
+        }
+        let beside = Key::from(owner.name.as_ref()).in_namespace(namespace);
+        let found = self.get(&beside).or_else(|| self.get(&Key::from(owner.name.as_ref())));
+        found.filter(|found| *found.uid == *owner.uid)
+    }
+
     pub(crate) fn notes(&self, key: &Key) -> Notes {
         self.lock().notes.get(key).copied().unwrap_or_default()
     }
@@ -141,6 +151,7 @@ impl Mirror {
 
     /// The watch reports an object as added or modified.
     pub(crate) fn changed(&self, object: Object) {
+        let object = self.formed(object);
         let mut state = self.lock();
         state.seen = state.seen.max(object.version);
         let change = state.put(object);
@@ -163,6 +174,7 @@ impl Mirror {
 
     /// A list, or one page of it, contains an object.
     pub(crate) fn listed(&self, object: Object) {
+        let object = self.formed(object);
         let mut state = self.lock();
         let change = state.put(object);
         self.tell(state, change);
@@ -192,11 +204,7 @@ impl Mirror {
 
     /// This process wrote an object and this is the API server's answer.
     pub(crate) fn written(&self, object: Object) {
-        let object = if self.kind.form == Form::Metadata {
-            object.to_metadata()
-        } else {
-            object
-        };
+        let object = self.formed(object);
         let mut state = self.lock();
         let change = if object.version > state.seen {
             state.put(object)
@@ -237,6 +245,14 @@ impl Mirror {
                 Err(ReadError::NotListed { kind: self.kind.name().into(), failure: failure.clone() })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// As much of an object as is kept.
+    fn formed(&self, object: Object) -> Object {
+        match self.kind.form {
+            Form::Whole => object,
+            Form::Metadata => object.into_metadata(),
         }
     }
 

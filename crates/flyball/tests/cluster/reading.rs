@@ -119,7 +119,7 @@ async fn owned_children_are_those_it_controls() {
     let (owned, dependents) = once(&world, declare, async |ctx| {
         ctx.apply(secret("child")).await?;
         let owned: Vec<_> = ctx.owned::<Secret>().await?.iter().map(|secret| secret.name_any()).collect();
-        let dependents = ctx.dependents().into_iter();
+        let dependents = ctx.dependents().await?.into_iter();
         let dependents = dependents.map(|dependent| (dependent.resource.kind.clone(), dependent.object.name_any()));
         Ok((owned, dependents.collect::<Vec<_>>()))
     })

@@ -151,3 +151,63 @@ async fn a_kind_may_be_found_at_run_time_and_dependents_follow_their_owners() {
     world.create(refers("later", "")).await;
     assert_eq!(reconciled(&mut told).await, BTreeSet::new());
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_follows_its_dependents_and_they_know_each_other() {
+    let world = World::start().await;
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let reconcile = move |map: Arc<ConfigMap>, ctx: Context| {
+        let sender = sender.clone();
+        async move {
+            let dependents: Vec<_> = ctx.dependents().await?.iter().map(|secret| secret.object.name_any()).collect();
+            sender.send(format!("{} {dependents:?}", map.name_any()))?;
+            Ok(Action::await_change())
+        }
+    };
+    let (owned, mut owners) = mpsc::unbounded_channel();
+    let look = move |_: Arc<Secret>, ctx: Context| {
+        let owned = owned.clone();
+        async move {
+            for (reference, owner) in ctx.owners() {
+                let kind = owner.map(|owner| owner.resource.kind);
+                owned.send((reference.name, kind))?;
+            }
+            Ok(Action::await_change())
+        }
+    };
+    let operator = Operator::new("family")
+        .controller(Controller::new(reconcile).follows_dependents())
+        .controller(Controller::new(look));
+    let _running = world.run(&operator).await;
+    let owner = world.create(config_map("ada", "a", "1")).await;
+    assert_eq!(reconciled(&mut told).await, BTreeSet::from(["ada []".into()]));
+
+    let reference =
+        |name: &str, uid: Option<String>| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid });
+    let mut secret = refers("child", "");
+    let references = json!([reference("ada", owner.uid()), reference("bob", Some("gone".into()))]);
+    secret.metadata.owner_references = Some(serde_json::from_value(references).unwrap());
+    world.create(secret).await;
+    assert_eq!(reconciled(&mut told).await, BTreeSet::from([r#"ada ["child"]"#.into()]));
+    assert_eq!(owners.recv().await.unwrap(), ("ada".into(), Some("ConfigMap".into())));
+    assert_eq!(owners.recv().await.unwrap(), ("bob".into(), None));
+
+    world.merge::<Secret>("child", json!({ "metadata": { "labels": { "a": "b" } } })).await;
+    assert_eq!(reconciled(&mut told).await, BTreeSet::new());
+    world.delete::<Secret>("child").await;
+    assert_eq!(reconciled(&mut told).await, BTreeSet::from(["ada []".into()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_key_of_an_object_that_is_gone_is_told() {
+    let world = World::start().await;
+    let (sender, mut gone) = mpsc::unbounded_channel();
+    let (controller, mut told) = telling();
+    let controller = controller.gone(move |key| sender.send(key.to_string()).unwrap());
+    let _running = world.run(&Operator::new("keeper").controller(controller)).await;
+    world.create(config_map("ada", "a", "1")).await;
+    reconciled(&mut told).await;
+    assert!(gone.try_recv().is_err());
+    world.delete::<ConfigMap>("ada").await;
+    assert_eq!(gone.recv().await.unwrap(), "default/ada");
+}
