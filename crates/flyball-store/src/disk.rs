@@ -1,6 +1,9 @@
 //! The backend on disk: reads are answered from memory; writes go to one thread, which makes many durable at once.
 
+#[cfg(test)]
+mod damage;
 mod directory;
+mod engine;
 mod journal;
 mod log;
 mod writer;

@@ -9,7 +9,10 @@ mod model {
 
 use flyball_store::{Committed, Error, Event, Options, Page, Range, Result, Store, Watch};
 use futures::{FutureExt, future::join_all};
-use model::{chance::Chance, expected::Expected};
+use model::{
+    chance::Chance,
+    expected::{Expected, key, prefix},
+};
 use std::{collections::VecDeque, path::PathBuf, sync::Arc};
 
 const OPTIONS: Options = Options {
@@ -118,7 +121,7 @@ impl Run {
     }
 
     async fn get(&mut self, chance: &mut Chance) {
-        let key = chance.key();
+        let key = key(chance);
         let wanted = self.expected.get(key.as_bytes(), self.expected.revision).cloned();
         assert_eq!(self.store.get(&key).await.unwrap(), wanted);
         self.done += 1;
@@ -126,8 +129,8 @@ impl Run {
 
     async fn range(&mut self, chance: &mut Chance) {
         let range = Range {
-            prefix: chance.prefix().into(),
-            start: chance.sometimes(3).then(|| chance.key().into()),
+            prefix: prefix(chance).into(),
+            start: chance.sometimes(3).then(|| key(chance).into()),
             limit: chance.sometimes(2).then(|| chance.below(6)),
             revision: chance.sometimes(2).then(|| self.expected.some_revision(chance)),
         };
@@ -137,7 +140,8 @@ impl Run {
     }
 
     async fn watch(&mut self, chance: &mut Chance) {
-        let (prefix, after) = (chance.prefix(), self.expected.some_revision(chance));
+        let prefix = prefix(chance);
+        let after = self.expected.some_revision(chance);
         let watch = self.store.watch(prefix.clone(), after).await;
         match (self.expected.check(after), watch) {
             (Ok(()), Ok(watch)) => {

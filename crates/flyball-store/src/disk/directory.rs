@@ -1,4 +1,4 @@
-//! A data directory: who may open it, whether it is one of ours, and how a new one comes into being.
+//! A data directory: who may open it, whether it is one of ours, how a new one comes into being, and whether it was closed.
 
 use crate::{Error, Result};
 use std::{
@@ -11,8 +11,8 @@ use std::{
 /// The format that this version writes and reads.
 const FORMAT: &str = "flyball-store 1";
 
-/// A data directory that no other process has open: `lock`, `store` with `format` and the engine's files, and `unfinished`
-/// while the store is being made.
+/// A data directory that no other process has open: `lock`, `store` with `format`, the engine's files and `sealed` while it
+/// is closed, and `unfinished` while the store is being made.
 pub(crate) struct Directory {
     pub path: PathBuf,
     _lock: File,
@@ -75,6 +75,36 @@ impl Directory {
         sync(&engine).and_then(|()| sync(&self.path)).map_err(failed)?;
         fs::remove_file(&unfinished).and_then(|()| sync(&self.path)).map_err(failed)?;
         Ok(filled)
+    }
+
+    /// Notes what a store held when it was closed, so that nothing of it can get lost unnoticed until it is opened.
+    pub fn seal(&self, contents: &str) -> Result<()> {
+        let (draft, seal) = (self.engine().join("sealed.new"), self.seal_path());
+        let written = fs::write(&draft, contents).and_then(|()| sync(&draft));
+        written
+            .and_then(|()| fs::rename(&draft, seal))
+            .and_then(|()| sync(&self.engine()))
+            .map_err(|source| self.failed(source))
+    }
+
+    /// Reads what the store held when it was closed; `None` where it was not closed but interrupted.
+    pub fn sealed(&self) -> Result<Option<String>> {
+        match fs::read(self.seal_path()) {
+            Ok(contents) => Ok(Some(String::from_utf8_lossy(&contents).into_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Takes the note away before anything is written.
+    pub fn unseal(&self) -> Result<()> {
+        fs::remove_file(self.seal_path())
+            .and_then(|()| sync(&self.engine()))
+            .map_err(|source| self.failed(source))
+    }
+
+    fn seal_path(&self) -> PathBuf {
+        self.engine().join("sealed")
     }
 
     fn unfinished(&self) -> PathBuf {

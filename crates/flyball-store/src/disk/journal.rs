@@ -1,42 +1,23 @@
 //! Checks the engine's journals before the engine reads them: the engine cuts a journal off at the first thing in it that
 //! it does not understand, which is right for a write that a crash cut short, and wrong for a damaged file.
 
-use super::{directory::Directory, log::Summary};
-use crate::Error;
+use super::{engine::Flaw, log::Summary};
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What keeps the journals from being used.
-pub(crate) enum Flaw {
-    /// A file could not be read.
-    Unread(io::Error),
-    /// A file is not as it was written.
-    Damaged(String),
-}
-
-impl Flaw {
-    pub fn at(self, directory: &Directory) -> Error {
-        match self {
-            Flaw::Unread(error) => directory.failed(error),
-            Flaw::Damaged(reason) => directory.damaged(reason),
-        }
-    }
-}
-
-/// Checks every file without which the engine would start empty, and every journal; returns the last summary written.
+/// Checks every journal; returns the last summary written.
 pub(crate) fn verify(engine: &Path) -> Result<Option<Summary>, Flaw> {
-    for name in ["version", "keyspaces/0/current", "keyspaces/1/current"] {
-        if !engine.join(name).try_exists().map_err(Flaw::Unread)? {
-            return Err(Flaw::Damaged(format!("store/{name} is missing")));
-        }
-    }
     let journals = journals(engine)?;
+    if journals.is_empty() {
+        return Err(Flaw::Damaged("there is no journal".to_owned()));
+    }
     let mut last = Last { sequence: None, summary: None };
     for (at, (number, path)) in journals.iter().enumerate() {
-        let bytes = fs::read(path).map_err(Flaw::Unread)?;
+        let bytes = read(path).map_err(Flaw::Unread)?;
         let name = format!("store/{number}.jnl");
         let rest = last.read(&bytes).map_err(|reason| Flaw::Damaged(format!("{name}: {reason}")))?;
         let is_active = at + 1 == journals.len();
@@ -60,6 +41,25 @@ fn journals(engine: &Path) -> Result<Vec<(u64, PathBuf)>, Flaw> {
     }
     journals.sort();
     Ok(journals)
+}
+
+/// Reads a file without the zeros that the engine makes room with at its end.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    let mut length = 0;
+    let mut chunk = [0; 64 << 10];
+    loop {
+        let count = file.read(&mut chunk)?;
+        if count == 0 {
+            return Ok(bytes);
+        }
+        if !chunk[..count].chunks(SECTOR).all(is_hole) {
+            bytes.resize(length, 0);
+            bytes.extend_from_slice(&chunk[..count]);
+        }
+        length += count;
+    }
 }
 
 /// What the last batch said.
@@ -191,5 +191,68 @@ impl<'a> Reader<'a> {
         let taken = self.bytes.get(self.at..).and_then(|rest| rest.get(..length)).ok_or(Broken::Short)?;
         self.at += length;
         Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::damage;
+
+    /// The journal of a store after some writes, where its last batch begins, and the revision before that one.
+    fn journal() -> (Vec<u8>, usize, u64) {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = damage::open(directory.path());
+        for n in 0..5 {
+            damage::put(&mut writer, "/a", &format!("{n}").repeat(500));
+        }
+        let path = directory.path().join("store/0.jnl");
+        let before = read(&path).unwrap();
+        damage::put(&mut writer, "/a", &"5".repeat(1_500));
+        let length = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        (read(&path).unwrap(), length(&before), 5)
+    }
+
+    fn check(bytes: &[u8]) -> Option<u64> {
+        let mut last = Last { sequence: None, summary: None };
+        let rest = last.read(bytes).ok()?;
+        (is_end(bytes, rest) || is_torn(bytes, rest)).then(|| last.summary.unwrap().revision)
+    }
+
+    #[test]
+    fn a_batch_that_was_cut_short_is_left_out() {
+        let (bytes, last, revision) = journal();
+        let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        assert_eq!(check(&bytes), Some(revision + 1));
+        for at in last..end {
+            assert_eq!(check(&bytes[..at]), Some(revision), "cut off at {at} of {last}..{end}");
+            let mut zeroed = bytes.clone();
+            zeroed[at..].fill(0);
+            assert_eq!(check(&zeroed), Some(revision), "zeros from {at} of {last}..{end}");
+        }
+    }
+
+    #[test]
+    fn a_batch_with_a_sector_that_never_reached_the_disk_is_left_out() {
+        let (mut bytes, last, revision) = journal();
+        let sector = last.div_ceil(SECTOR) * SECTOR;
+        bytes[sector..sector + SECTOR].fill(0);
+        assert_eq!(check(&bytes), Some(revision));
+    }
+
+    #[test]
+    fn a_batch_that_was_whole_once_is_not_taken_for_one_cut_short() {
+        let (bytes, last, revision) = journal();
+        let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        for at in 0..end {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x04;
+            // A sequence number that still is above the one before does no harm: nothing is left out.
+            let found = check(&damaged);
+            assert!(
+                found.is_none() || found == Some(revision + 1),
+                "byte {at} of {end}, the last batch from {last} on"
+            );
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What is kept on disk: every record that the latest state or the history needs, by revision, and one line that sums
 //! them up. Commits of a batch reach the disk in one atomic write.
 
-use super::{directory::Directory, journal};
+use super::{directory::Directory, engine};
 use crate::{Error, Result};
 use crate::{
     core::State,
@@ -13,7 +13,7 @@ use fjall::{
     Database, Keyspace, KeyspaceCreateOptions, PersistMode,
     config::{BlockSizePolicy, FilterPolicy, PinningPolicy},
 };
-use std::path::Path;
+use std::{io, path::Path};
 
 /// The key of the summary; records sort below it.
 const SUMMARY: &[u8] = b"summary";
@@ -56,16 +56,34 @@ impl Log {
     }
 
     fn recover(directory: &Directory) -> Result<(Log, State)> {
-        let engine = directory.engine();
-        let journaled = journal::verify(&engine).map_err(|flaw| flaw.at(directory))?;
-        let (database, records) = start(&engine).map_err(|error| refused(directory, error))?;
+        let path = directory.engine();
+        let journaled = engine::verify(&path).map_err(|flaw| flaw.at(directory))?;
+        let (database, records) = start(&path).map_err(|error| refused(directory, error))?;
         let summary = records.get(SUMMARY).map_err(|error| refused(directory, error))?;
         let summary = summary.as_deref().and_then(Summary::read);
         let Some(summary) = summary.filter(|summary| journaled.is_none_or(|expected| expected == *summary)) else {
             return Err(directory.damaged("what was written last is missing"));
         };
+        let sealed = directory.sealed()?;
+        if sealed.as_ref().is_some_and(|sealed| *sealed != summary.seal()) {
+            return Err(directory.damaged("it is not as it was closed"));
+        }
         let state = load(directory, &records, &summary)?;
+        if sealed.is_some() {
+            directory.unseal()?;
+        }
         Ok((Log { summary, records, database }, state))
+    }
+
+    /// Stops the engine; says what there is to be found when it starts again.
+    pub fn close(self) -> String {
+        self.summary.seal()
+    }
+
+    /// Moves everything from the journal to tables.
+    #[cfg(test)]
+    pub fn flush(&self) -> fjall::Result<()> {
+        self.records.rotate_memtable_and_wait()
     }
 
     /// Writes planned changes and removes what the history up to `cut` alone needed; returns when it is on disk.
@@ -104,6 +122,13 @@ impl Summary {
             records: field(16),
             sum: field(24),
         })
+    }
+
+    fn seal(&self) -> String {
+        format!(
+            "revision {} of which {} are compacted in {} records {:016x}\n",
+            self.revision, self.compacted, self.records, self.sum
+        )
     }
 
     pub fn is_at(key: &[u8]) -> bool {
@@ -163,9 +188,18 @@ fn load(directory: &Directory, records: &Keyspace, summary: &Summary) -> Result<
 
 /// Says what the engine's refusal means to a user.
 fn refused(directory: &Directory, error: fjall::Error) -> Error {
-    match error {
-        fjall::Error::Io(error) => directory.failed(error),
-        fjall::Error::Locked => Error::InUse { path: directory.path.clone() },
-        error => directory.damaged(format!("{error}")),
+    if let fjall::Error::Locked = error {
+        return Error::InUse { path: directory.path.clone() };
     }
+    let mut causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    match causes.find_map(|cause| cause.downcast_ref::<io::Error>()) {
+        Some(io) if !is_damage(io.kind()) => directory.failed(io::Error::new(io.kind(), io.to_string())),
+        _ => directory.damaged(format!("the engine says {error:?}")),
+    }
+}
+
+/// Whether an error speaks of what a file holds, and not of the way to it.
+fn is_damage(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
+    matches!(kind, InvalidData | InvalidInput | NotFound | UnexpectedEof)
 }

@@ -37,20 +37,18 @@ pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<Core>>, job
             break Some(reply);
         }
     };
-    writer.core.close();
-    drop(writer);
+    writer.close();
     if let Some(reply) = closing {
         reply.send(Ok(())).ok();
     }
 }
 
-struct Writer {
-    core: Arc<Core>,
-    log: Log,
+pub(crate) struct Writer {
+    pub core: Arc<Core>,
+    pub log: Log,
     failure: Option<Arc<fjall::Error>>,
     path: PathBuf,
-    // Last, so that the directory is free when all else is.
-    _directory: Directory,
+    directory: Directory,
 }
 
 /// Jobs that are decided and wait for the disk.
@@ -63,15 +61,25 @@ struct Batch {
 }
 
 impl Writer {
-    fn open(path: PathBuf, options: Options) -> Result<Writer> {
+    pub fn open(path: PathBuf, options: Options) -> Result<Writer> {
         let directory = Directory::open(&path)?;
         let (log, state) = Log::open(&directory)?;
         let core = Arc::new(Core::new(options, state));
-        Ok(Writer { core, log, failure: None, path, _directory: directory })
+        Ok(Writer { core, log, failure: None, path, directory })
+    }
+
+    /// Ends the watches and leaves the directory to others.
+    pub fn close(self) {
+        self.core.close();
+        let contents = self.log.close();
+        if self.failure.is_none() {
+            // Without the seal the directory is opened as after a crash.
+            self.directory.seal(&contents).ok();
+        }
     }
 
     /// Does some jobs; returns whom to tell when the store is closed, if that was asked for.
-    fn write(&mut self, jobs: impl Iterator<Item = Job>) -> Option<Reply<()>> {
+    pub fn write(&mut self, jobs: impl Iterator<Item = Job>) -> Option<Reply<()>> {
         let batch = self.decide(jobs);
         self.persist(&batch);
         if let Some(failure) = &self.failure {
@@ -135,5 +143,27 @@ impl Batch {
             reply.send(Err(error())).ok();
         }
         self.closing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Expect, disk::damage};
+
+    #[test]
+    fn after_a_failed_write_nothing_is_written_and_reads_go_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = damage::open(directory.path());
+        damage::put(&mut writer, "/a", "one");
+        writer.failure = Some(Arc::new(fjall::Error::Poisoned));
+        let (reply, mut answer) = oneshot::channel();
+        writer.write([Job::Commit { ops: vec![Op::put("/a", "two", Expect::Anything)], reply }].into_iter());
+        let text = answer.try_recv().unwrap().unwrap_err().to_string();
+        let expected = "write to the data directory DIR: nothing is written until the store is opened again";
+        assert_eq!(text.replace(&directory.path().display().to_string(), "DIR"), expected);
+        assert_eq!(writer.core.get(b"/a").unwrap().value, "one");
+        writer.close();
+        assert_eq!(damage::open(directory.path()).core.revision(), 1);
     }
 }

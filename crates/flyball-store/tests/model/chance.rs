@@ -30,19 +30,4 @@ impl Chance {
     pub fn sometimes(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
-
-    pub fn key(&mut self) -> String {
-        format!("/{}/{:02}", self.pick(&["a", "b", "ab", "a/b"]), self.below(40))
-    }
-
-    pub fn prefix(&mut self) -> String {
-        match self.below(4) {
-            0 => self.key(),
-            _ => self.pick(&["", "/", "/a", "/a/", "/a/b/", "/a/b/1", "/b/", "/c/"]).to_owned(),
-        }
-    }
-
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[self.below(from.len())]
-    }
 }

@@ -20,7 +20,7 @@ pub struct Expected {
 impl Expected {
     /// Makes up a commit of different keys; some expect what is not so.
     pub fn ops(&self, chance: &mut Chance) -> Vec<Op> {
-        let keys: std::collections::BTreeSet<_> = (0..=chance.below(3)).map(|_| chance.key()).collect();
+        let keys: std::collections::BTreeSet<_> = (0..=chance.below(3)).map(|_| key(chance)).collect();
         keys.into_iter().map(|key| self.op(key, chance)).collect()
     }
 
@@ -173,4 +173,19 @@ fn stamp(value: &Value, revision: u64) -> Bytes {
     };
     let (before, after) = value.bytes.split_at(at);
     [before, revision.to_string().as_bytes(), after].concat().into()
+}
+
+pub fn key(chance: &mut Chance) -> String {
+    format!("/{}/{:02}", pick(chance, &["a", "b", "ab", "a/b"]), chance.below(40))
+}
+
+pub fn prefix(chance: &mut Chance) -> String {
+    match chance.below(4) {
+        0 => key(chance),
+        _ => pick(chance, &["", "/", "/a", "/a/", "/a/b/", "/a/b/1", "/b/", "/c/"]).to_owned(),
+    }
+}
+
+fn pick<'a>(chance: &mut Chance, from: &[&'a str]) -> &'a str {
+    from[chance.below(from.len())]
 }

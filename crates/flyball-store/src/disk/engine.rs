@@ -1,0 +1,55 @@
+//! Checks the engine's files before the engine reads them: it trusts some of them blindly, and starts empty without others.
+
+use super::{directory::Directory, journal, log::Summary};
+use crate::Error;
+use std::{fs, io, path::Path};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// What keeps the engine's files from being used.
+pub(crate) enum Flaw {
+    /// A file could not be read.
+    Unread(io::Error),
+    /// A file is not as it was written.
+    Damaged(String),
+}
+
+impl Flaw {
+    pub fn at(self, directory: &Directory) -> Error {
+        match self {
+            Flaw::Unread(error) => directory.failed(error),
+            Flaw::Damaged(reason) => directory.damaged(reason),
+        }
+    }
+}
+
+/// Checks everything that the engine does not; returns the last summary that its journals hold.
+pub(crate) fn verify(engine: &Path) -> Result<Option<Summary>, Flaw> {
+    present(engine, "version")?;
+    // The engine's own keyspace, and ours.
+    for keyspace in ["keyspaces/0", "keyspaces/1"] {
+        verify_manifest(engine, keyspace)?;
+    }
+    journal::verify(engine)
+}
+
+/// Checks the list of a keyspace's tables against its hash: `current` names the list by number, and holds the hash.
+fn verify_manifest(engine: &Path, keyspace: &str) -> Result<(), Flaw> {
+    let name = format!("{keyspace}/current");
+    let current = present(engine, &name)?;
+    let Some((number, rest)) = current.split_first_chunk() else {
+        return Err(Flaw::Damaged(format!("store/{name}")));
+    };
+    let name = format!("{keyspace}/v{}", u64::from_le_bytes(*number));
+    let list = present(engine, &name)?;
+    if rest.strip_suffix(&[0]) != Some(&xxh3_128(&list).to_le_bytes()) {
+        return Err(Flaw::Damaged(format!("store/{name}")));
+    }
+    Ok(())
+}
+
+fn present(engine: &Path, name: &str) -> Result<Vec<u8>, Flaw> {
+    fs::read(engine.join(name)).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Flaw::Damaged(format!("store/{name} is missing")),
+        _ => Flaw::Unread(error),
+    })
+}
