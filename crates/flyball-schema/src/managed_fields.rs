@@ -16,7 +16,7 @@ mod fields_of;
 mod fields_v1;
 mod last_applied;
 mod merge;
-mod number;
+mod order;
 mod ownership;
 mod path;
 mod prune;
@@ -79,6 +79,34 @@ pub enum ApplyError {
 
 /// Merges an applied configuration into the live object and says who owns what; `None` if nothing changes.
 ///
+/// ```
+/// use flyball_schema::kinds;
+/// use flyball_schema::managed_fields::{ApplyError, Request, apply};
+/// use serde_json::json;
+///
+/// let config_map = kinds::builtin().schema("io.k8s.api.core.v1.ConfigMap").unwrap();
+/// let request = |live, manager| Request {
+///     node: config_map,
+///     live,
+///     manager,
+///     api_version: "v1",
+///     kind: "ConfigMap",
+///     subresource: None,
+///     reset: &[],
+///     versions: &[],
+///     now: "2026-01-02T15:04:05Z",
+/// };
+/// let config = |value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ada"}, "data": {"a": value}});
+///
+/// let live = apply(&request(None, "one"), &config("1"), false)?.unwrap();
+/// assert_eq!(live["metadata"]["managedFields"][0]["fieldsV1"], json!({"f:data": {"f:a": {}}}));
+/// assert_eq!(apply(&request(Some(&live), "one"), &config("1"), false)?, None);
+///
+/// let conflict = apply(&request(Some(&live), "two"), &config("2"), false).unwrap_err();
+/// assert_eq!(conflict.to_string(), r#"Apply failed with 1 conflict: conflict with "one": .data.a"#);
+/// # Ok::<(), ApplyError>(())
+/// ```
+///
 /// The result has neither been defaulted nor validated. Where a manager stopped applying the last item of a list or map
 /// it may hold `null`, which a built-in kind's decoding drops.
 pub fn apply(request: &Request<'_>, config: &Value, force: bool) -> Result<Option<Value>, ApplyError> {
@@ -86,6 +114,9 @@ pub fn apply(request: &Request<'_>, config: &Value, force: bool) -> Result<Optio
 }
 
 /// Records in `new` who owns what after a create, an update or a patch that is not an apply.
+///
+/// `new` has been decoded and defaulted, not yet admitted. `managedFields` that it brings along replace those of the live
+/// object, unless they are damaged or it is written through a subresource; an empty list ends tracking until the next apply.
 pub fn update(request: &Request<'_>, new: &mut Value) {
     let entries = update::entries_after(request, new);
     entry::store(new, entries);

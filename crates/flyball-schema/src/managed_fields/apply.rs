@@ -26,7 +26,7 @@ pub(super) fn apply(request: &Request<'_>, config: &Value, force: bool) -> Resul
     };
     let empty = Value::Object(Map::new());
     let live = request.live.unwrap_or(&empty);
-    let before = entry::decode(live)
+    let before = entry::decode_stored(live)
         .map_err(|reason| ApplyError::Untyped(format!("failed to decode managed fields: {reason}")))?;
     check_request(request, config)?;
     check(request.ty(), config, Duplicates::Refused)
@@ -36,7 +36,7 @@ pub(super) fn apply(request: &Request<'_>, config: &Value, force: bool) -> Resul
 
     let start;
     let before = if before.is_empty() && request.live.is_some() {
-        start = zero(request.node);
+        start = zero(request.node, live);
         let request = Request { manager: BEFORE_FIRST_APPLY, ..*request };
         record(&request, &mut Vec::new(), &start, live).into_iter().collect()
     } else {
@@ -73,7 +73,8 @@ fn attempt<'v>(
     claim: Claim,
 ) -> Result<Applied<'v>, Conflicts> {
     let ty = request.ty();
-    let mut others = reconcile(request, before);
+    let mut others = before;
+    reconcile(request, &mut others);
     let mut own = request.entry(Operation::Apply);
     own.fields = fields_of(ty, config);
     own.fields.subtract_trees(&request.reset_fields());
@@ -87,6 +88,9 @@ fn attempt<'v>(
         own.time = Some(Cow::Borrowed(request.now));
     }
     strip_metadata(&mut own.fields);
+    if let Some(last) = last.filter(|last| !changed && last.api_version == own.api_version) {
+        own.stored = last.stored.filter(|_| last.fields == own.fields);
+    }
     others.extend((!own.fields.is_empty()).then_some(own));
     Ok(Applied {
         object: changed.then(|| merged.into_owned()),
@@ -95,17 +99,15 @@ fn attempt<'v>(
 }
 
 fn finish(request: &Request<'_>, live: &Value, config: &Value, applied: Applied<'_>) -> Option<Value> {
-    let entries = entry::encode(applied.entries);
     let annotation = last_applied::renewed(request, applied.object.as_ref().unwrap_or(live), config);
-    let same = applied.object.is_none() && entry::listed(live).unwrap_or_default() == entries;
-    if same && annotation.is_none() {
+    if applied.object.is_none() && annotation.is_none() && entry::are_stored(&applied.entries, live) {
         return None;
     }
     let mut object = applied.object.unwrap_or_else(|| live.clone());
     if let Some(annotation) = annotation {
         last_applied::annotate(&mut object, annotation);
     }
-    entry::store(&mut object, entries);
+    entry::store(&mut object, entry::encode(applied.entries));
     Some(object)
 }
 

@@ -31,6 +31,7 @@ pub(super) fn cap(entries: &mut Vec<Entry<'_>>) {
         let (fields, time) = (std::mem::take(&mut entries[index].fields), entries[index].time.clone());
         entries[bucket].fields.unite(fields);
         entries[bucket].time = time;
+        entries[bucket].stored = None;
         left -= 1;
     }
     entries.retain(|entry| !entry.fields.is_empty());
@@ -45,6 +46,7 @@ fn bucket(entries: &mut [Entry<'_>], first: usize) -> usize {
         subresource: "",
         time: None,
         fields: FieldSet::default(),
+        stored: None,
     };
     if let Some(index) = entries.iter().position(|entry| entry.is(&bucket)) {
         return index;

@@ -1,7 +1,7 @@
 //! What changed between two objects, as sets of paths.
 
 use super::field_set::FieldSet;
-use super::number;
+use super::order;
 use super::path::PathElement;
 use super::shape::{ListShape, MapShape, Shape, Type};
 use serde_json::{Map, Value};
@@ -87,10 +87,7 @@ impl<'v> Walk<'v> {
                 if list.is_atomic() || (before.is_empty() && after.is_empty()) {
                     return self.compare_whole(old, new);
                 }
-                if !(before.len() == after.len() && before.iter().zip(after).all(|(old, new)| number::equal(old, new)))
-                {
-                    self.compare_lists(list, before, after);
-                }
+                self.compare_lists(list, before, after);
                 false
             }
             Shape::Scalar(_) => self.compare_whole(old, new),
@@ -102,7 +99,7 @@ impl<'v> Walk<'v> {
         match (old, new) {
             (None, _) => self.comparison.added.insert(&self.path),
             (_, None) => self.comparison.removed.insert(&self.path),
-            (Some(old), Some(new)) if !number::equal(old, new) => self.comparison.modified.insert(&self.path),
+            (Some(old), Some(new)) if !order::equal(old, new) => self.comparison.modified.insert(&self.path),
             _ => {}
         }
         true
@@ -116,7 +113,10 @@ impl<'v> Walk<'v> {
     ) {
         for (name, before) in old.into_iter().flatten() {
             let after = new.and_then(|new| new.get(name));
-            self.below(PathElement::Field(name), map.field(name), Some(before), after);
+            // Equal values need no type to be known equal.
+            if !after.is_some_and(|after| order::equal(before, after)) {
+                self.below(PathElement::Field(name), map.field(name), Some(before), after);
+            }
         }
         for (name, after) in new.into_iter().flatten() {
             if old.is_none_or(|old| !old.contains_key(name)) {
@@ -158,7 +158,7 @@ impl<'v> Walk<'v> {
                 self.below(element.clone(), list.items, old.first().copied(), new.first().copied());
             }
             ([_, _, ..], [_, _, ..]) => {
-                let same = old.len() == new.len() && old.iter().zip(new).all(|(old, new)| number::equal(old, new));
+                let same = old.len() == new.len() && old.iter().zip(new).all(|(old, new)| order::equal(old, new));
                 if !same {
                     let path = self.path_to(element);
                     self.comparison.modified.insert(&path);

@@ -33,9 +33,20 @@ pub(super) struct Entry<'a> {
     pub(super) subresource: &'a str,
     pub(super) time: Option<Cow<'a, str>>,
     pub(super) fields: FieldSet<'a>,
+    /// The entry as it is stored, for as long as nothing of it changes.
+    pub(super) stored: Option<&'a Value>,
 }
 
 impl<'a> Entry<'a> {
+    /// Takes fields away; says whether it had any of them.
+    pub(super) fn lose(&mut self, fields: &FieldSet<'_>) -> bool {
+        let lost = self.fields.subtract(fields);
+        if lost {
+            self.stored = None;
+        }
+        lost
+    }
+
     /// Whether both are the same entry: appliers have one for all versions, others one for each.
     // apimachinery, util/managedfields/internal/managedfields.go, BuildManagerIdentifier
     pub(super) fn is(&self, other: &Entry<'_>) -> bool {
@@ -98,6 +109,21 @@ pub(super) fn decode(object: &Value) -> Result<Vec<Entry<'_>>, String> {
     Ok(entries)
 }
 
+/// Reads `metadata.managedFields` of a stored object, which has them as they are written here.
+pub(super) fn decode_stored(object: &Value) -> Result<Vec<Entry<'_>>, String> {
+    let mut entries = decode(object)?;
+    let stored = listed(object).unwrap_or_default();
+    if entries.len() == stored.len() {
+        entries.iter_mut().zip(stored).for_each(|(entry, stored)| entry.stored = Some(stored));
+    }
+    Ok(entries)
+}
+
+/// Whether these are all of the object's entries, and none of them has changed.
+pub(super) fn are_stored(entries: &[Entry<'_>], object: &Value) -> bool {
+    entries.len() == listed(object).unwrap_or_default().len() && entries.iter().all(|entry| entry.stored.is_some())
+}
+
 /// The list as the object carries it.
 pub(super) fn listed(object: &Value) -> Option<&[Value]> {
     object.get("metadata")?.get("managedFields")?.as_array().map(Vec::as_slice)
@@ -126,6 +152,7 @@ fn decode_entry(index: usize, value: &Value) -> Result<Entry<'_>, String> {
         subresource: text("subresource"),
         time: value.get("time").and_then(Value::as_str).map(canonical),
         fields: fields.ok_or_else(|| format!("error decoding set in managed fields entry {index}"))?,
+        stored: None,
     })
 }
 
@@ -149,7 +176,10 @@ pub(super) fn encode(mut entries: Vec<Entry<'_>>) -> Vec<Value> {
             .cmp(&key(b))
             .then_with(|| (a.manager, a.api_version, a.subresource).cmp(&(b.manager, b.api_version, b.subresource)))
     });
-    entries.iter().map(encode_entry).collect()
+    entries
+        .iter()
+        .map(|entry| entry.stored.cloned().unwrap_or_else(|| encode_entry(entry)))
+        .collect()
 }
 
 fn encode_entry(entry: &Entry<'_>) -> Value {

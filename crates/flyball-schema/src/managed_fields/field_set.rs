@@ -119,12 +119,15 @@ impl<'a> FieldSet<'a> {
         }
     }
 
-    /// Takes away the paths of another set, each alone.
-    pub(super) fn subtract(&mut self, other: &FieldSet<'_>) {
+    /// Takes away the paths of another set, each alone; says whether any was there.
+    pub(super) fn subtract(&mut self, other: &FieldSet<'_>) -> bool {
+        let mut took = false;
         self.subtract_nodes(other, |node, taken| {
+            took |= node.member && taken.member;
             node.member &= !taken.member;
-            node.below.subtract(&taken.below);
+            took |= node.below.subtract(&taken.below);
         });
+        took
     }
 
     /// Takes away the paths of another set with everything below them.
@@ -139,7 +142,7 @@ impl<'a> FieldSet<'a> {
         });
     }
 
-    fn subtract_nodes(&mut self, other: &FieldSet<'_>, take: impl Fn(&mut FieldNode<'a>, &FieldNode<'_>)) {
+    fn subtract_nodes(&mut self, other: &FieldSet<'_>, mut take: impl FnMut(&mut FieldNode<'a>, &FieldNode<'_>)) {
         let mut others = other.nodes.iter().peekable();
         if others.peek().is_none() {
             return;

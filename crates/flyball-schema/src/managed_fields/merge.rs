@@ -1,6 +1,6 @@
 //! Merging an applied configuration into an object: it wins where it says something, and takes nothing away.
 
-use super::number;
+use super::order;
 use super::path::PathElement;
 use super::shape::{ListShape, MapShape, Shape, Type};
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ pub(super) fn merge<'v, 's: 'v>(ty: Type<'s>, live: &'v Value, config: &'v Value
 }
 
 fn replace<'v>(live: &'v Value, config: &'v Value) -> Cow<'v, Value> {
-    Cow::Borrowed(if number::equal(live, config) { live } else { config })
+    Cow::Borrowed(if order::equal(live, config) { live } else { config })
 }
 
 /// Whether a merged value is the very value that was there.

@@ -50,6 +50,7 @@ impl<'a> Request<'a> {
             subresource: self.subresource.unwrap_or_default(),
             time: None,
             fields: FieldSet::default(),
+            stored: None,
         }
     }
 
@@ -81,11 +82,11 @@ pub(super) fn settle<'v, 'a: 'v>(
         };
         let conflict = entry.fields.intersection(&change.changed);
         match claim {
-            Claim::Force => entry.fields.subtract(&conflict),
+            Claim::Force => drop(entry.lose(&conflict)),
             Claim::Ask if conflict.is_empty() => {}
             Claim::Ask => conflicts.push((entry.identity(), conflicts_with(entry, &conflict))),
         }
-        entry.fields.subtract(&change.comparison.removed);
+        entry.lose(&change.comparison.removed);
     }
     if !conflicts.is_empty() {
         conflicts.sort_by(|a, b| a.0.cmp(&b.0));

@@ -1,6 +1,6 @@
 //! One step of a path into an object, as FieldsV1 writes it (`f:spec`, `k:{"name":"a"}`, `v:80`) and as messages do (`.spec`).
 
-use super::number;
+use super::order;
 use crate::go_text;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -107,7 +107,7 @@ impl Ord for PathElement<'_> {
         match (self, other) {
             (PathElement::Field(a), PathElement::Field(b)) => a.cmp(b),
             (PathElement::Key(a), PathElement::Key(b)) => compare_keys(a, b),
-            (PathElement::Value(a), PathElement::Value(b)) => number::compare(a, b),
+            (PathElement::Value(a), PathElement::Value(b)) => order::compare(a, b),
             (PathElement::Index(a), PathElement::Index(b)) => a.cmp(b),
             _ => self.rank().cmp(&other.rank()),
         }
@@ -116,7 +116,7 @@ impl Ord for PathElement<'_> {
 
 fn compare_keys(a: &[KeyField<'_>], b: &[KeyField<'_>]) -> Ordering {
     for (a, b) in a.iter().zip(b) {
-        let order = a.0.cmp(&b.0).then_with(|| number::compare(&a.1, &b.1));
+        let order = a.0.cmp(&b.0).then_with(|| order::compare(&a.1, &b.1));
         if order != Ordering::Equal {
             return order;
         }

@@ -38,7 +38,7 @@ pub fn scaled_entries(object: &Value, scale: &Value, paths: &ReplicasPaths<'_>, 
         if entry.fields.contains(&path) {
             match scale.iter().position(|scale| scale.is(entry)) {
                 Some(index) => drop(scale.remove(index)),
-                None => entry.fields.subtract(&only(&path)),
+                None => drop(entry.lose(&only(&path))),
             }
         }
         !entry.fields.is_empty()

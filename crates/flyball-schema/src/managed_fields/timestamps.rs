@@ -1,7 +1,7 @@
 //! A write that changes nothing but timestamps of entries changes nothing.
 
 use super::entry;
-use super::number;
+use super::order;
 use serde_json::Value;
 
 /// Gives `new` the entries of `live` if they differ in time only and the rest is equal; says whether both are then equal.
@@ -37,7 +37,7 @@ pub(super) fn same_but_entries(live: &Value, new: &Value) -> bool {
         && live.iter().all(|(name, value)| match (new.get(name), value) {
             (None, _) => false,
             (Some(Value::Object(other)), Value::Object(fields)) if name == "metadata" => same_metadata(fields, other),
-            (Some(other), _) => number::equal(value, other),
+            (Some(other), _) => order::equal(value, other),
         })
 }
 
@@ -48,5 +48,5 @@ fn same_metadata(live: &serde_json::Map<String, Value>, new: &serde_json::Map<St
         && live
             .iter()
             .filter(|(name, _)| *name != "managedFields")
-            .all(|(name, value)| new.get(name).is_some_and(|other| number::equal(value, other)))
+            .all(|(name, value)| new.get(name).is_some_and(|other| order::equal(value, other)))
 }

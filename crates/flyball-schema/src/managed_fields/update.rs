@@ -20,7 +20,7 @@ pub(super) fn entries_after(request: &Request<'_>, new: &Value) -> Vec<Value> {
     let live = match request.live {
         Some(live) => live,
         None => {
-            empty = zero(request.node);
+            empty = zero(request.node, new);
             &empty
         }
     };
@@ -30,7 +30,8 @@ pub(super) fn entries_after(request: &Request<'_>, new: &Value) -> Vec<Value> {
         return Vec::new();
     }
     let request = Request { live: Some(live), ..*request };
-    let mut entries = reconcile(&request, before);
+    let mut entries = before;
+    reconcile(&request, &mut entries);
     let current = record(&request, &mut entries, live, new);
     if let Some(current) = current {
         join(&mut entries, current);
@@ -42,7 +43,7 @@ pub(super) fn entries_after(request: &Request<'_>, new: &Value) -> Vec<Value> {
 /// The entries to start from, or none if the object is not tracked.
 // apimachinery, util/managedfields/internal/fieldmanager.go, decodeLiveOrNew; skipnonapplied.go, Update
 fn entries_before<'v>(request: &Request<'v>, new: &'v Value) -> Option<Vec<Entry<'v>>> {
-    let live = || request.live.and_then(|live| entry::decode(live).ok()).unwrap_or_default();
+    let live = || request.live.and_then(|live| entry::decode_stored(live).ok()).unwrap_or_default();
     let entries = if request.subresource.is_some() {
         live()
     } else if entry::is_reset(new) {
@@ -75,6 +76,7 @@ fn join<'v>(entries: &mut Vec<Entry<'v>>, current: Entry<'v>) {
         Some(entry) => {
             entry.fields.unite(current.fields);
             entry.time = current.time;
+            entry.stored = None;
         }
         None => entries.push(current),
     }

@@ -4,20 +4,23 @@ use crate::schema::{Form, Node};
 use serde_json::{Map, Value};
 
 /// What an object is compared with when it is created: for a built-in kind what Go writes of an empty one, else nothing.
-pub(super) fn zero(node: Node<'_>) -> Value {
+pub(super) fn zero(node: Node<'_>, object: &Value) -> Value {
     if node.name.is_none() {
         return Value::Object(Map::new());
     }
     let mut zero = Map::new();
     for field in node.fields() {
         let ty = node.at(field.schema);
-        let value = match (&ty.schema().default, &ty.schema().form) {
-            (Some(Value::Object(_)), Form::Object(_)) => self::zero(ty),
+        let value = object.get(&*field.name).unwrap_or(&Value::Null);
+        let empty = match (&ty.schema().default, &ty.schema().form) {
+            (Some(Value::Object(_)), Form::Object(_)) => self::zero(ty, value),
             (Some(default), _) if is_zero(default) => default.clone(),
             (None, _) if field.required => Value::Null,
+            // Go writes null where it always writes the field; the table knows that of required ones only.
+            _ if object.get(&*field.name).is_some_and(Value::is_null) => Value::Null,
             _ => continue,
         };
-        zero.insert(field.name.to_string(), value);
+        zero.insert(field.name.to_string(), empty);
     }
     Value::Object(zero)
 }

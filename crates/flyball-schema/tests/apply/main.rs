@@ -1,8 +1,11 @@
 //! Sequences of applies and other writes, compared step by step with what a kube-apiserver answered to them.
 //! A sequence is data: see the files in `data/apply`. Another one adds no Rust.
 
+mod foreign;
 mod kind;
 mod object;
+mod random;
+mod scale;
 mod step;
 
 use kind::Kind;
@@ -21,7 +24,7 @@ fn every_write_leaves_the_fields_and_owners_that_kube_apiserver_leaves() {
             }
         }
     }
-    assert!(sequences >= 70, "only {sequences} sequences were found");
+    assert!(sequences >= 110, "only {sequences} sequences were found");
     assert!(
         failures.is_empty(),
         "{} of {sequences} sequences differ\n\n{}",

@@ -79,10 +79,8 @@ impl<'a> Step<'a> {
         if kind.is_custom() {
             fill(&mut new["metadata"], &observed["metadata"]);
         } else {
-            items(&self.document["unowned"])
-                .iter()
-                .filter_map(Value::as_str)
-                .for_each(|path| remove(&mut observed, path));
+            let unowned = [&self.document["unowned"], &self.sequence["unowned"]].into_iter().flat_map(items);
+            unowned.filter_map(Value::as_str).for_each(|path| remove(&mut observed, path));
             fill(&mut new, &observed);
         }
         managed_fields::update(request, &mut new);
@@ -112,7 +110,9 @@ impl<'a> Step<'a> {
         let unchanged = match (object, request.live) {
             (None, _) => true,
             (Some(mut object), live) => {
-                fill(&mut object, &observed);
+                let mut others = observed.clone();
+                remove(&mut others, "metadata.managedFields");
+                fill(&mut object, &others);
                 request
                     .reset
                     .iter()
