@@ -1,5 +1,6 @@
 //! What every cluster has from the start.
 
+use crate::allocate::FIRST_ADDRESS;
 use crate::call::Call;
 use crate::handle;
 use crate::registry::Kind;
@@ -16,14 +17,19 @@ pub(crate) async fn seed(server: &ApiServer) -> Result<()> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         create(server, "/api/v1/namespaces", &namespace).await?;
     }
-    Ok(())
+    let labels = json!({"component": "apiserver", "provider": "kubernetes"});
+    let spec = json!({"clusterIP": FIRST_ADDRESS.to_string(), "type": "ClusterIP",
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]});
+    let service = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels}, "spec": spec});
+    create(server, "/api/v1/namespaces/default/services", &service).await
 }
 
 async fn create(server: &ApiServer, path: &str, object: &Value) -> Result<()> {
     let route = Route::read(&Method::POST, &path.parse().expect("a path of ours"));
     let kind = kind(server, &route)?;
     let mut headers = HeaderMap::new();
-    headers.insert(header::USER_AGENT, HeaderValue::from_static("flyball"));
+    headers.insert(header::USER_AGENT, HeaderValue::from_static("kube-apiserver"));
     let mut call = Call::new(server.clone(), kind, route, headers);
     call.body = object.to_string().into();
     match handle::handle(&call).await {

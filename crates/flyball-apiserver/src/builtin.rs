@@ -1,21 +1,29 @@
 //! What built-in kinds default, take back and check beyond their types, a file per kind or family.
 //! The facts are those of `pkg/apis/*/v1/defaults.go` and `pkg/registry` in Kubernetes.
 
+pub mod autoscaler;
 pub mod batch;
 pub mod config_map;
 pub mod definition;
 pub mod event;
+pub mod lease;
+pub mod limit;
 pub mod namespace;
 pub mod network;
+pub mod node;
 pub mod pod;
+pub mod role;
 pub mod secret;
 pub mod service;
+pub mod storage;
+pub mod typed;
 pub mod volume;
+pub mod webhook;
 pub mod workload;
 
 use serde_json::{Map, Value};
 
-/// Fills in a field that is absent.
+/// Fills in a field that is absent, if the object is one.
 fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()
         && members.get(field).is_none_or(Value::is_null)
@@ -24,10 +32,26 @@ fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     }
 }
 
+/// Fills in a field that is absent, or zero where Go cannot tell zero from absent.
+fn fill_zero(object: &mut Value, field: &str, value: impl Into<Value>) {
+    let is_zero = |value: &Value| value == 0 || value == "";
+    if let Some(members) = object.as_object_mut()
+        && members.get(field).is_some_and(is_zero)
+    {
+        members.remove(field);
+    }
+    fill(object, field, value);
+}
+
 /// An object in a field, made if absent.
 fn at<'a>(object: &'a mut Value, field: &str) -> &'a mut Value {
     fill(object, field, Map::new());
     &mut object[field]
+}
+
+/// An object in a field, if it is there.
+fn within<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
+    object.get_mut(field).filter(|value| value.is_object())
 }
 
 /// The items of a list in a field; none if it is absent.

@@ -6,6 +6,7 @@ mod binding;
 mod create;
 mod decode;
 mod delete;
+mod eviction;
 mod filter;
 mod get;
 mod list;
@@ -13,6 +14,7 @@ mod own;
 mod page;
 mod patch;
 mod prepare;
+mod review;
 mod scale;
 mod update;
 mod watch;
@@ -20,32 +22,37 @@ mod watch;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::options::PatchType;
+use crate::registry::Kind;
 use crate::request::Verb;
 use crate::status::{Result, Status};
+use flyball_schema::names;
 
 pub(crate) use delete::purge;
 pub(crate) use own::Writer;
 
 /// Does what a request asks for.
 pub(crate) async fn handle(call: &Call) -> Result<Answer> {
-    if let Some(warning) = call.kind.custom.as_ref().and_then(|custom| custom.deprecation_warning.as_deref()) {
+    if let Some(warning) = deprecation(&call.kind) {
         call.warn(warning);
     }
+    check_name(call)?;
     let part = match call.target.subresource.as_deref() {
         None => Part::Whole,
         Some("status") => Part::Status,
         Some("scale") => return scale::handle(call).await,
         Some("binding") => return binding::bind(call).await,
+        Some("eviction") => return eviction::evict(call).await,
         Some("finalize") => Part::Finalize,
-        Some(name) => return Err(unsupported(call, name)),
+        Some(name) => return Err(unsupported(call, name).await),
     };
     match call.target.verb {
+        Verb::Create if review::is_question(call) => review::answer(call),
         Verb::Create => create::create(call).await,
         Verb::Get => get::get(call).await,
         Verb::List => list::list(call).await,
         Verb::Watch => watch::watch(call).await,
         Verb::Update => update::update(call, part).await,
-        Verb::Patch => match PatchType::read(&call.headers)? {
+        Verb::Patch => match PatchType::read(call)? {
             PatchType::Apply => apply::apply(call, part).await,
             patch => patch::patch(call, part, patch).await,
         },
@@ -66,6 +73,8 @@ pub(crate) enum Part {
     Finalize,
     /// The number of replicas.
     Scale,
+    /// The node of a Pod.
+    Binding,
 }
 
 impl Part {
@@ -76,12 +85,38 @@ impl Part {
             Part::Status => Some("status"),
             Part::Finalize => Some("finalize"),
             Part::Scale => Some("scale"),
+            Part::Binding => Some("binding"),
         }
     }
 }
 
-/// What a server says of a subresource that it lists but cannot serve.
-fn unsupported(call: &Call, subresource: &str) -> Status {
-    let what = format!("{}/{subresource}", call.kind.resource.qualified());
-    Status::service_unavailable(format!("{what} is not supported by this server"))
+/// What clients of a deprecated kind are told.
+fn deprecation(kind: &Kind) -> Option<&str> {
+    match &kind.custom {
+        Some(custom) => custom.deprecation_warning.as_deref(),
+        None if kind.is("", "endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        }
+        None if kind.is("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        None => None,
+    }
+}
+
+/// What is said of a subresource that is listed but not served.
+async fn unsupported(call: &Call, subresource: &str) -> Status {
+    match call.store().get(call.key()).await {
+        Ok(None) => call.not_found(),
+        _ => Status::method_not_supported(&call.kind.resource, subresource),
+    }
+}
+
+// apiserver/pkg/registry/generic/registry/store.go, NamespaceKeyFunc
+fn check_name(call: &Call) -> Result<()> {
+    let Some(name) = call.target.name.as_deref() else {
+        return Ok(());
+    };
+    match &names::path_segment(name)[..] {
+        [] => Ok(()),
+        wrong => Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {}", wrong.join(";")))),
+    }
 }

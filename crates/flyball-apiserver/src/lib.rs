@@ -1,6 +1,7 @@
 //! The Kubernetes API over a store, as a tower service: every built-in kind, and every custom resource
 //! from the moment its definition is written. It opens no port by itself; `serve` does that.
 
+pub(crate) mod allocate;
 pub mod answer;
 pub mod body;
 pub(crate) mod bootstrap;
@@ -11,6 +12,7 @@ pub(crate) mod convert;
 pub(crate) mod definition;
 pub mod discovery;
 pub mod document;
+pub(crate) mod duration;
 pub(crate) mod frames;
 pub mod gzip;
 pub(crate) mod handle;

@@ -4,6 +4,7 @@
 use crate::object;
 use crate::strategy::{self, Strategy};
 use bytes::Bytes;
+use flyball_schema::crd::Structural;
 use flyball_schema::kinds;
 use flyball_schema::resource::Resource;
 use flyball_schema::schema::{Node, SchemaId, Schemas};
@@ -51,6 +52,8 @@ pub struct Custom {
     pub uid: String,
     /// The version that objects are stored in.
     pub storage_version: String,
+    /// The type of each version, served or not.
+    pub versions: Arc<BTreeMap<String, Structural>>,
     /// The columns of `kubectl get`, as in `additionalPrinterColumns`.
     pub columns: Vec<Column>,
     /// The JSON paths that field selectors may name.
@@ -105,7 +108,7 @@ pub struct Scale {
 /// The arena that holds a kind's type.
 enum Types {
     BuiltIn(&'static Schemas),
-    Custom(Arc<Schemas>),
+    Custom(Schemas),
 }
 
 impl Kind {
@@ -119,8 +122,9 @@ impl Kind {
     }
 
     /// One version of a custom resource.
-    pub fn custom(resource: Resource, schemas: Arc<Schemas>, root: SchemaId, custom: Custom) -> Kind {
-        let types = Types::Custom(schemas);
+    pub fn custom(resource: Resource, custom: Custom) -> Kind {
+        let structural = custom.versions.get(&*resource.version).cloned().unwrap_or_else(Structural::anything);
+        let (types, root) = (Types::Custom(structural.schemas), structural.root);
         let head = object::head(&resource.api_version(), &resource.kind);
         Kind {
             resource,

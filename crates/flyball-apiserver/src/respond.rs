@@ -2,6 +2,7 @@
 
 use crate::body::Body;
 use crate::call::Call;
+use crate::duration;
 use crate::handle;
 use crate::output::{self, Output};
 use crate::status::Result;
@@ -17,6 +18,9 @@ pub(crate) async fn answer(mut call: Call, body: impl Future<Output = Result<Byt
         Ok(output) => output,
         Err(status) => return output::refuse(&call.headers, &call.query, &status),
     };
+    if let Err(status) = duration::check_timeout(&call) {
+        return output::refuse(&call.headers, &call.query, &status);
+    }
     let answer = match call.reads_body() {
         true => match body.await {
             Ok(body) => {

@@ -297,6 +297,20 @@ impl Status {
         Self::failure(StatusCode::UNSUPPORTED_MEDIA_TYPE, Reason::UnsupportedMediaType, message)
     }
 
+    /// 422: a patch does not apply.
+    // apimachinery/pkg/api/errors/errors.go, NewGenericServerResponse
+    pub fn unprocessable() -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        Self::failure(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message).with(Details::default())
+    }
+
+    /// 415: the route of a built-in kind takes no such patch.
+    pub fn unrouted_media_type() -> Self {
+        let message = "415: Unsupported Media Type";
+        Self::failure(StatusCode::UNSUPPORTED_MEDIA_TYPE, Reason::UnsupportedMediaType, message)
+            .with(Details::default())
+    }
+
     /// 429: come back later.
     pub fn too_many_requests(message: impl Into<String>, seconds: u16) -> Self {
         Self::failure(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message).retry_after(seconds)

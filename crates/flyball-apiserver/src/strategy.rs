@@ -31,6 +31,8 @@ pub struct Strategy {
     pub prepare: fn(&mut Value, Option<&Value>),
     /// Finds what is wrong beyond the type; gets the stored object on an update.
     pub validate: fn(&Value, Option<&Value>) -> Vec<Violation>,
+    /// Finds what is wrong with a new status.
+    pub validate_status: fn(&Value, &Value) -> Vec<Violation>,
 }
 
 /// What becomes of dependents when a DELETE does not say.
@@ -67,6 +69,7 @@ const PLAIN: Strategy = Strategy {
     default: |_| {},
     prepare: |_, _| {},
     validate: |_, _| Vec::new(),
+    validate_status: |_, _| Vec::new(),
 };
 const COUNTED: Strategy = Strategy { generation: Generation::Spec, ..PLAIN };
 const CONDITIONAL: Strategy = Strategy { unconditional_update: false, ..PLAIN };
@@ -84,9 +87,25 @@ pub static CUSTOM: Strategy = COUNTED_CONDITIONAL;
 // tidy: table
 static TABLE: &[(&str, &str, Strategy)] = &[
     ("", "configmaps", Strategy { validate: builtin::config_map::validate, ..PLAIN }),
-    ("", "endpoints", Strategy { create_on_update: true, ..PLAIN }),
+    (
+        "",
+        "endpoints",
+        Strategy {
+            create_on_update: true,
+            default: builtin::network::default_endpoints,
+            ..PLAIN
+        },
+    ),
     ("", "events", EVENT),
-    ("", "limitranges", Strategy { create_on_update: true, ..PLAIN }),
+    (
+        "",
+        "limitranges",
+        Strategy {
+            create_on_update: true,
+            default: builtin::limit::default,
+            ..PLAIN
+        },
+    ),
     (
         "",
         "namespaces",
@@ -104,6 +123,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "nodes",
         Strategy {
             fields: &[("spec.unschedulable", "spec.unschedulable")],
+            prepare: builtin::node::prepare,
             ..PLAIN
         },
     ),
@@ -112,7 +132,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "persistentvolumeclaims",
         Strategy {
             default: builtin::volume::default_claim,
-            prepare: builtin::volume::prepare,
+            prepare: builtin::volume::prepare_claim,
             ..RETURNED
         },
     ),
@@ -121,7 +141,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "persistentvolumes",
         Strategy {
             default: builtin::volume::default_volume,
-            prepare: builtin::volume::prepare,
+            prepare: builtin::volume::prepare_volume,
             ..RETURNED
         },
     ),
@@ -184,10 +204,24 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     ),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies", COUNTED_CONDITIONAL),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", COUNTED_CONDITIONAL),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", COUNTED_CONDITIONAL),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations",
+        Strategy {
+            default: builtin::webhook::default_mutating,
+            ..COUNTED_CONDITIONAL
+        },
+    ),
     ("admissionregistration.k8s.io", "validatingadmissionpolicies", COUNTED_CONDITIONAL),
     ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", COUNTED_CONDITIONAL),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", COUNTED_CONDITIONAL),
+    (
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+        Strategy {
+            default: builtin::webhook::default_validating,
+            ..COUNTED_CONDITIONAL
+        },
+    ),
     (
         "apiextensions.k8s.io",
         "customresourcedefinitions",
@@ -204,7 +238,11 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     (
         "apps",
         "daemonsets",
-        Strategy { default: builtin::workload::default_daemon_set, ..COUNTED },
+        Strategy {
+            default: builtin::workload::default_daemon_set,
+            prepare: builtin::workload::prepare_daemon_set,
+            ..COUNTED
+        },
     ),
     (
         "apps",
@@ -214,6 +252,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             status_keeps_labels: true,
             default: builtin::workload::default_deployment,
             validate: builtin::workload::validate,
+            validate_status: builtin::workload::validate_status,
             ..PLAIN
         },
     ),
@@ -224,15 +263,37 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             fields: &[("status.replicas", "status.replicas")],
             default: builtin::workload::default_replica_set,
             validate: builtin::workload::validate,
+            validate_status: builtin::workload::validate_status,
             ..COUNTED
         },
     ),
     (
         "apps",
         "statefulsets",
-        Strategy { default: builtin::workload::default_stateful_set, ..COUNTED },
+        Strategy {
+            default: builtin::workload::default_stateful_set,
+            validate: builtin::workload::validate_stateful_set,
+            ..COUNTED
+        },
     ),
-    ("batch", "cronjobs", Strategy { default: builtin::batch::default_cron_job, ..COUNTED }),
+    (
+        "autoscaling",
+        "horizontalpodautoscalers",
+        Strategy {
+            default: builtin::autoscaler::default,
+            prepare: builtin::autoscaler::prepare,
+            ..PLAIN
+        },
+    ),
+    (
+        "batch",
+        "cronjobs",
+        Strategy {
+            default: builtin::batch::default_cron_job,
+            validate: builtin::batch::validate_cron_job,
+            ..COUNTED
+        },
+    ),
     (
         "batch",
         "jobs",
@@ -241,6 +302,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             fields: &[("status.successful", "status.succeeded")],
             default: builtin::batch::default_job,
             prepare: builtin::batch::prepare_job,
+            validate: builtin::batch::validate_job,
             ..COUNTED
         },
     ),
@@ -255,12 +317,32 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "leasecandidates",
         Strategy { create_on_update: true, ..CONDITIONAL },
     ),
-    ("coordination.k8s.io", "leases", Strategy { create_on_update: true, ..CONDITIONAL }),
-    ("discovery.k8s.io", "endpointslices", COUNTED),
+    (
+        "coordination.k8s.io",
+        "leases",
+        Strategy {
+            create_on_update: true,
+            validate: builtin::lease::validate,
+            ..CONDITIONAL
+        },
+    ),
+    (
+        "discovery.k8s.io",
+        "endpointslices",
+        Strategy { default: builtin::network::default_slice, ..COUNTED },
+    ),
     ("events.k8s.io", "events", EVENT),
-    ("flowcontrol.apiserver.k8s.io", "flowschemas", COUNTED),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "flowschemas",
+        Strategy { default: builtin::storage::default_flow, ..COUNTED },
+    ),
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", COUNTED),
-    ("networking.k8s.io", "ingressclasses", COUNTED),
+    (
+        "networking.k8s.io",
+        "ingressclasses",
+        Strategy { default: builtin::network::default_ingress_class, ..COUNTED },
+    ),
     ("networking.k8s.io", "ingresses", COUNTED),
     (
         "networking.k8s.io",
@@ -269,19 +351,51 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     ),
     ("node.k8s.io", "runtimeclasses", Strategy { create_on_update: true, ..CONDITIONAL }),
     ("policy", "poddisruptionbudgets", COUNTED_CONDITIONAL),
-    ("rbac.authorization.k8s.io", "clusterrolebindings", ROLE),
+    (
+        "rbac.authorization.k8s.io",
+        "clusterrolebindings",
+        Strategy {
+            default: builtin::role::default_binding,
+            validate: builtin::role::validate_binding,
+            ..ROLE
+        },
+    ),
     ("rbac.authorization.k8s.io", "clusterroles", ROLE),
-    ("rbac.authorization.k8s.io", "rolebindings", ROLE),
+    (
+        "rbac.authorization.k8s.io",
+        "rolebindings",
+        Strategy {
+            default: builtin::role::default_binding,
+            validate: builtin::role::validate_binding,
+            ..ROLE
+        },
+    ),
     ("rbac.authorization.k8s.io", "roles", ROLE),
     ("resource.k8s.io", "deviceclasses", Strategy { returns_deleted: true, ..COUNTED }),
     ("resource.k8s.io", "resourceclaims", RETURNED),
     ("resource.k8s.io", "resourceclaimtemplates", RETURNED),
     ("resource.k8s.io", "resourceslices", Strategy { returns_deleted: true, ..COUNTED }),
-    ("scheduling.k8s.io", "priorityclasses", COUNTED),
-    ("storage.k8s.io", "csidrivers", Strategy { returns_deleted: true, ..COUNTED_CONDITIONAL }),
+    (
+        "scheduling.k8s.io",
+        "priorityclasses",
+        Strategy { default: builtin::storage::default_priority, ..COUNTED },
+    ),
+    (
+        "storage.k8s.io",
+        "csidrivers",
+        Strategy {
+            returns_deleted: true,
+            default: builtin::storage::default_driver,
+            ..CONDITIONAL
+        },
+    ),
     ("storage.k8s.io", "csinodes", Strategy { returns_deleted: true, ..CONDITIONAL }),
     ("storage.k8s.io", "csistoragecapacities", CONDITIONAL),
-    ("storage.k8s.io", "storageclasses", RETURNED),
+    (
+        "storage.k8s.io",
+        "storageclasses",
+        Strategy { default: builtin::storage::default_class, ..RETURNED },
+    ),
     ("storage.k8s.io", "volumeattachments", Strategy { returns_deleted: true, ..CONDITIONAL }),
     ("storage.k8s.io", "volumeattributesclasses", RETURNED),
 ];
@@ -290,6 +404,8 @@ const EVENT: Strategy = Strategy {
     create_on_update: true,
     dependents: Dependents::Unsupported,
     fields: builtin::event::FIELDS,
+    default: builtin::event::default,
+    validate: builtin::event::validate,
     ..PLAIN
 };
 

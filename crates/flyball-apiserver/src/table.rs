@@ -175,15 +175,13 @@ mod tests {
     use super::*;
     use crate::registry::{self, Custom};
     use flyball_schema::kinds;
-    use std::sync::Arc;
 
     const NOW: &str = "2026-11-15T21:30:00Z";
 
     fn kind(group: &str, version: &str, plural: &str, custom: Option<Custom>) -> Kind {
         let resource = kinds::builtin().resource(group, version, plural).unwrap().clone();
-        let root = resource.schema.unwrap();
         match custom {
-            Some(custom) => Kind::custom(resource, Arc::default(), root, custom),
+            Some(custom) => Kind::custom(resource, custom),
             None => Kind::built_in(resource),
         }
     }

@@ -10,19 +10,20 @@ const MOST_BYTES: usize = 1024 * 1024;
 /// Finds what is wrong with a ConfigMap.
 // pkg/apis/core/validation/validation.go, ValidateConfigMap and ValidateConfigMapUpdate
 pub fn validate(map: &Value, live: Option<&Value>) -> Vec<Violation> {
-    let mut violations = validate_keys(&map["data"], "data");
-    let texts = map["data"].as_object();
-    for key in map["binaryData"].as_object().into_iter().flatten().map(|(key, _)| key) {
-        if texts.is_some_and(|texts| texts.contains_key(key)) {
-            let why = "duplicate of key present in data";
-            violations.push(Violation::invalid("data", key.as_str(), why));
+    let mut violations = Vec::new();
+    if let Some(live) = live {
+        violations.extend(validate_immutable(map, live, &["data", "binaryData"]));
+    }
+    violations.extend(validate_keys(&map["data"], "data"));
+    let binary = map["binaryData"].as_object();
+    for key in map["data"].as_object().into_iter().flatten().map(|(key, _)| key) {
+        if binary.is_some_and(|binary| binary.contains_key(key)) {
+            let why = "duplicate of key present in binaryData";
+            violations.push(Violation::invalid(format!("data[{key}]"), key.as_str(), why));
         }
     }
     violations.extend(validate_keys(&map["binaryData"], "binaryData"));
     violations.extend(validate_size(map, &["data", "binaryData"]));
-    if let Some(live) = live {
-        violations.extend(validate_immutable(map, live, &["data", "binaryData"]));
-    }
     violations
 }
 
@@ -39,18 +40,16 @@ pub(super) fn validate_keys(values: &Value, path: &str) -> Vec<Violation> {
 }
 
 pub(super) fn validate_size(object: &Value, fields: &[&str]) -> Option<Violation> {
+    let is_map = object["kind"] == "ConfigMap";
     let bytes = |field: &&str| -> usize {
         let values = object[*field].as_object().into_iter().flatten();
-        let plain = *field == "data" && object["kind"] == "ConfigMap";
-        values
-            .map(|(_, value)| value.as_str().map_or(0, |text| if plain { text.len() } else { text.len() / 4 * 3 }))
-            .sum()
+        let plain = *field == "data" && is_map;
+        let length = |text: &str| if plain { text.len() } else { text.len() / 4 * 3 };
+        values.map(|(_, value)| value.as_str().map_or(0, length)).sum()
     };
     let total: usize = fields.iter().map(bytes).sum();
-    (total > MOST_BYTES).then(|| {
-        let path = if object["kind"] == "ConfigMap" { "" } else { "data" };
-        Violation::too_long(path, MOST_BYTES as u64)
-    })
+    let path = if is_map { "[]" } else { "data" };
+    (total > MOST_BYTES).then(|| Violation::too_long(path, MOST_BYTES as u64))
 }
 
 /// What an object that said it is immutable may not change.

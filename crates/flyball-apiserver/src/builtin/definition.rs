@@ -1,9 +1,7 @@
 //! CustomResourceDefinitions, as objects. What they define is served by `definition`.
 
-mod names;
-mod versions;
-
 use super::{at, fill};
+use flyball_schema::definition;
 use flyball_schema::violation::Violation;
 use serde_json::{Value, json};
 
@@ -40,19 +38,9 @@ pub fn prepare(definition: &mut Value, live: Option<&Value>) {
 }
 
 /// Finds what is wrong with a definition.
-// apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go
 pub fn validate(definition: &Value, live: Option<&Value>) -> Vec<Violation> {
-    let spec = &definition["spec"];
-    let mut violations: Vec<Violation> = names::validate_name(definition).into_iter().collect();
-    violations.extend(names::validate_group(spec));
-    violations.extend(versions::validate(spec));
-    violations.extend(names::validate(&spec["names"]));
-    violations.extend(versions::validate_schemas(spec));
-    violations.extend(versions::validate_conversion(spec));
-    violations.extend(versions::validate_stored(definition));
-    violations.extend(names::validate_approval(definition, live));
-    if let Some(live) = live {
-        violations.extend(names::validate_update(definition, live));
+    match live {
+        Some(live) => definition::validate_update(definition, live),
+        None => definition::validate(definition),
     }
-    violations
 }

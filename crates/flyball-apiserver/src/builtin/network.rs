@@ -1,6 +1,6 @@
-//! NetworkPolicies.
+//! NetworkPolicies, IngressClasses, Endpoints and EndpointSlices.
 
-use super::{at, fill};
+use super::{at, fill, items, within};
 use serde_json::{Value, json};
 
 /// Fills in which directions a NetworkPolicy governs, and the protocol of its ports.
@@ -13,11 +13,36 @@ pub fn default_policy(object: &mut Value) {
     } else {
         json!(["Ingress"])
     };
+    if let Some(members) = spec.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
     fill(spec, "policyTypes", types);
     for direction in ["ingress", "egress"] {
-        let rules = spec.get_mut(direction).and_then(Value::as_array_mut).into_iter().flatten();
-        for port in rules.flat_map(|rule| rule.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten()) {
-            fill(port, "protocol", "TCP");
+        for rule in items(spec, direction) {
+            items(rule, "ports").for_each(|port| fill(port, "protocol", "TCP"));
         }
+    }
+}
+
+/// Fills in what an IngressClass leaves out.
+pub fn default_ingress_class(class: &mut Value) {
+    if let Some(parameters) = within(class, "spec").and_then(|spec| within(spec, "parameters")) {
+        fill(parameters, "scope", "Cluster");
+    }
+}
+
+/// Fills in the protocol of the ports of Endpoints.
+pub fn default_endpoints(endpoints: &mut Value) {
+    for subset in items(endpoints, "subsets") {
+        items(subset, "ports").for_each(|port| fill(port, "protocol", "TCP"));
+    }
+}
+
+/// Fills in the name and protocol of the ports of an EndpointSlice.
+// pkg/apis/discovery/v1/defaults.go
+pub fn default_slice(slice: &mut Value) {
+    for port in items(slice, "ports") {
+        fill(port, "name", "");
+        fill(port, "protocol", "TCP");
     }
 }

@@ -4,7 +4,6 @@ mod container;
 mod quality;
 
 use super::{at, fill, items};
-use crate::object;
 use flyball_schema::violation::Violation;
 use serde_json::{Value, json};
 
@@ -65,9 +64,7 @@ fn share_account(spec: &mut Value) {
 /// Writes what admission writes into a new pod, and its first status.
 // plugin/pkg/admission: serviceaccount, priority, defaulttolerationseconds
 pub fn prepare(pod: &mut Value, live: Option<&Value>) {
-    if let Some(live) = live {
-        // A pod keeps its node; only a Binding gives it one.
-        let _ = live;
+    if live.is_some() {
         return;
     }
     let quality = quality::of(&pod["spec"]);
@@ -104,11 +101,16 @@ pub fn validate(pod: &Value, live: Option<&Value>) -> Vec<Violation> {
     if let Some(live) = live {
         violations.extend(container::validate_update(pod, live));
     }
-    let _ = object::name(pod);
     violations
 }
 
 /// Finds what is wrong with a pod's spec, in a pod or a template.
 pub fn validate_spec(spec: &Value, path: &str) -> Vec<Violation> {
-    container::validate(spec, path)
+    let mut violations = container::validate(spec, path);
+    let policies = ["Always", "OnFailure", "Never"];
+    let policy = spec["restartPolicy"].as_str().unwrap_or_default();
+    if !policy.is_empty() && !policies.contains(&policy) {
+        violations.push(Violation::not_supported(format!("{path}.restartPolicy"), policy, &policies));
+    }
+    violations
 }

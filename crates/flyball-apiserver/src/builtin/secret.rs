@@ -1,8 +1,11 @@
 //! Secrets.
 
+use super::config_map::{validate_immutable, validate_keys, validate_size};
 use super::{at, fill};
+use crate::object;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flyball_schema::decode::{DecodeError, Document};
 use flyball_schema::violation::Violation;
 use serde_json::Value;
 
@@ -23,12 +26,52 @@ pub fn default(secret: &mut Value) {
 /// Finds what is wrong with a secret.
 // pkg/apis/core/validation/validation.go, ValidateSecret and ValidateSecretUpdate
 pub fn validate(secret: &Value, live: Option<&Value>) -> Vec<Violation> {
-    let mut violations = super::config_map::validate_keys(&secret["data"], "data");
-    violations.extend(super::config_map::validate_size(secret, &["data"]));
-    let Some(live) = live else { return violations };
-    if secret["type"] != live["type"] {
-        violations.push(Violation::invalid("type", secret["type"].clone(), "field is immutable"));
+    let mut violations = Vec::new();
+    if let Some(live) = live {
+        if secret["type"] != live["type"] {
+            violations.push(Violation::invalid("type", secret["type"].clone(), "field is immutable"));
+        }
+        violations.extend(validate_immutable(secret, live, &["data"]));
     }
-    violations.extend(super::config_map::validate_immutable(secret, live, &["data"]));
+    violations.extend(validate_keys(&secret["data"], "data"));
+    violations.extend(validate_size(secret, &["data"]));
+    violations.extend(validate_type(secret));
     violations
+}
+
+/// What the known types of secrets have to have.
+fn validate_type(secret: &Value) -> Vec<Violation> {
+    let has = |key: &str| secret["data"].get(key).is_some();
+    let missing = |key: &str| Violation::required(format!("data[{key}]"), "");
+    match secret["type"].as_str().unwrap_or_default() {
+        "kubernetes.io/service-account-token" => {
+            const KEY: &str = "kubernetes.io/service-account.name";
+            let annotations = object::metadata(secret).get("annotations");
+            let name = annotations.and_then(|annotations| annotations[KEY].as_str()).unwrap_or_default();
+            let path = format!("metadata.annotations[{KEY}]");
+            name.is_empty().then(|| Violation::required(path, "")).into_iter().collect()
+        }
+        "kubernetes.io/dockercfg" => validate_json(secret, ".dockercfg").into_iter().collect(),
+        "kubernetes.io/dockerconfigjson" => validate_json(secret, ".dockerconfigjson").into_iter().collect(),
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            vec![missing("username"), missing("password")]
+        }
+        "kubernetes.io/ssh-auth" if !has("ssh-privatekey") => vec![missing("ssh-privatekey")],
+        "kubernetes.io/tls" => ["tls.crt", "tls.key"].into_iter().filter(|key| !has(key)).map(missing).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn validate_json(secret: &Value, key: &str) -> Option<Violation> {
+    let path = format!("data[{key}]");
+    let Some(encoded) = secret["data"][key].as_str() else {
+        return Some(Violation::required(path, ""));
+    };
+    let bytes = STANDARD.decode(encoded).unwrap_or_default();
+    let why = match Document::json(&bytes).and_then(Document::untyped) {
+        Ok(decoded) if decoded.value.is_object() || decoded.value.is_null() => return None,
+        Ok(_) => "json: cannot unmarshal into Go value of type map[string]interface {}".to_owned(),
+        Err(DecodeError::Json(why) | DecodeError::Yaml(why) | DecodeError::Type(why)) => why,
+    };
+    Some(Violation::invalid(path, "<secret contents redacted>", &why))
 }

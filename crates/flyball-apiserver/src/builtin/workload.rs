@@ -1,12 +1,18 @@
 //! Deployments, ReplicaSets, StatefulSets, DaemonSets and ReplicationControllers.
 
+mod validate;
+
 use super::{at, fill, items, pod, volume};
-use flyball_schema::selector::LabelSelector;
-use flyball_schema::violation::Violation;
+use crate::object;
 use serde_json::{Value, json};
 
-// pkg/apis/apps/v1/defaults.go
+pub use validate::{validate, validate_stateful_set, validate_status};
+
+/// Where a DaemonSet counts the changes of its template.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 /// Fills in what a Deployment leaves out.
+// pkg/apis/apps/v1/defaults.go
 pub fn default_deployment(object: &mut Value) {
     let spec = template(object);
     fill(spec, "replicas", 1);
@@ -50,6 +56,7 @@ pub fn default_stateful_set(object: &mut Value) {
 
 /// Fills in what a DaemonSet leaves out.
 pub fn default_daemon_set(object: &mut Value) {
+    fill(at(at(object, "metadata"), "annotations"), TEMPLATE_GENERATION, "1");
     let spec = template(object);
     fill(spec, "revisionHistoryLimit", 10);
     let strategy = at(spec, "updateStrategy");
@@ -61,15 +68,34 @@ pub fn default_daemon_set(object: &mut Value) {
     }
 }
 
+/// Counts the changes of a DaemonSet's template.
+// pkg/registry/apps/daemonset/strategy.go
+pub fn prepare_daemon_set(object: &mut Value, live: Option<&Value>) {
+    let Some(live) = live else { return };
+    let before = object::metadata(live)
+        .get("annotations")
+        .and_then(|annotations| annotations[TEMPLATE_GENERATION].as_str());
+    let mut generation: i64 = before.and_then(|text| text.parse().ok()).unwrap_or(0);
+    if object["spec"]["template"] != live["spec"]["template"] {
+        generation += 1;
+    }
+    at(at(object, "metadata"), "annotations")[TEMPLATE_GENERATION] = generation.to_string().into();
+}
+
 /// Fills in what a ReplicationController leaves out.
 pub fn default_replication_controller(object: &mut Value) {
     let spec = template(object);
     fill(spec, "replicas", 1);
+    // The specification gives a default that Go does not write.
+    if let Some(members) = spec.as_object_mut()
+        && members.get("minReadySeconds").is_some_and(|seconds| seconds == 0)
+    {
+        members.remove("minReadySeconds");
+    }
     let labels = spec["template"]["metadata"]["labels"].clone();
     if labels.is_object() {
         fill(spec, "selector", labels.clone());
-        let metadata = at(object, "metadata");
-        fill(metadata, "labels", labels);
+        fill(at(object, "metadata"), "labels", labels);
     }
 }
 
@@ -78,38 +104,4 @@ fn template(object: &mut Value) -> &mut Value {
     let spec = at(object, "spec");
     pod::default_spec(at(at(spec, "template"), "spec"));
     spec
-}
-
-/// Finds what is wrong with a Deployment or ReplicaSet.
-// pkg/apis/apps/validation/validation.go, ValidateDeploymentSpec and ValidateReplicaSetSpec
-pub fn validate(object: &Value, live: Option<&Value>) -> Vec<Violation> {
-    let spec = &object["spec"];
-    let mut violations = Vec::new();
-    if let Some(replicas) = spec["replicas"].as_i64().filter(|replicas| *replicas < 0) {
-        violations.push(Violation::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
-    }
-    let selector = &spec["selector"];
-    if !selector.is_object() {
-        violations.push(Violation::required("spec.selector", ""));
-    } else if LabelSelector::from_value(selector).is_some_and(|selector| selector.is_empty()) {
-        let why = match object["kind"].as_str() {
-            Some("Deployment") => "empty selector is invalid for deployment",
-            _ => "empty selector is invalid for deployment",
-        };
-        violations.push(Violation::invalid("spec.selector", selector.clone(), why));
-    }
-    let labels = &spec["template"]["metadata"]["labels"];
-    if let Some(parsed) = LabelSelector::from_value(selector)
-        && !parsed.matches(labels.as_object())
-    {
-        let why = "`selector` does not match template `labels`";
-        violations.push(Violation::invalid("spec.template.metadata.labels", labels.clone(), why));
-    }
-    violations.extend(pod::validate_spec(&spec["template"]["spec"], "spec.template.spec"));
-    if let Some(live) = live
-        && live["spec"]["selector"] != *selector
-    {
-        violations.push(Violation::invalid("spec.selector", selector.clone(), "field is immutable"));
-    }
-    violations
 }

@@ -39,14 +39,18 @@ pub(super) fn kinds(definition: &Value, revision: u64, old: Option<&Definition>)
         return old.kinds.clone();
     }
     let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let served = versions.iter().filter(|version| version["served"] == true);
-    served.map(|version| Arc::new(kind(definition, version, revision, terminating))).collect()
-}
-
-fn kind(definition: &Value, version: &Value, revision: u64, terminating: bool) -> Kind {
-    let structural = structural(version);
-    let custom = custom(definition, version, revision, terminating);
-    Kind::custom(resource(definition, version), Arc::new(structural.schemas), structural.root, custom)
+    let named = |version: &Value| (text(&version["name"]), structural(version));
+    let types = Arc::new(versions.iter().map(named).collect());
+    let kind = |version: &Value| {
+        let custom = Custom {
+            since: revision,
+            versions: Arc::clone(&types),
+            ..custom(definition, version)
+        };
+        custom.set_terminating(terminating);
+        Arc::new(Kind::custom(resource(definition, version), custom))
+    };
+    versions.iter().filter(|version| version["served"] == true).map(kind).collect()
 }
 
 fn structural(version: &Value) -> Structural {
@@ -111,11 +115,11 @@ fn resource(definition: &Value, version: &Value) -> Resource {
     }
 }
 
-fn custom(definition: &Value, version: &Value, revision: u64, terminating: bool) -> Custom {
+fn custom(definition: &Value, version: &Value) -> Custom {
     let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let stored = versions.iter().find(|version| version["storage"] == true);
     let fields = version["selectableFields"].as_array().into_iter().flatten();
-    let custom = Custom {
+    Custom {
         name: object::name(definition).to_owned(),
         uid: object::text(definition, "uid").to_owned(),
         storage_version: stored.map(|version| text(&version["name"])).unwrap_or_default(),
@@ -124,12 +128,9 @@ fn custom(definition: &Value, version: &Value, revision: u64, terminating: bool)
         scale: scale(&version["subresources"]["scale"]),
         status: version["subresources"]["status"].is_object(),
         deprecation_warning: deprecation(definition, version),
-        since: revision,
         open_api_v3_schema: version["schema"]["openAPIV3Schema"].clone(),
         ..Custom::default()
-    };
-    custom.set_terminating(terminating);
-    custom
+    }
 }
 
 fn column(column: &Value) -> Column {

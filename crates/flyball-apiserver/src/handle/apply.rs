@@ -65,7 +65,8 @@ fn fit(call: &Call, object: Value, live: Option<&Value>) -> Result<Value> {
     Ok(object)
 }
 
-fn refused(error: ApplyError) -> Status {
+/// What a client is told of an apply that is refused.
+pub(super) fn refused(error: ApplyError) -> Status {
     match error {
         ApplyError::BadRequest(why) => Status::bad_request(why),
         ApplyError::Untyped(why) => Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why),

@@ -6,6 +6,8 @@ use crate::call::Call;
 use crate::object;
 use crate::options::{WriteOptions, causes};
 use crate::status::{Result, Status};
+use flyball_schema::kinds;
+use flyball_schema::schema::Node;
 use flyball_schema::violation::Violation;
 use serde_json::{Value, json};
 
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 // pkg/registry/core/pod/storage/storage.go, BindingREST
 pub(super) async fn bind(call: &Call) -> Result<Answer> {
     let options = WriteOptions::create(&call.query, &call.headers)?;
-    let (binding, _) = decode::untyped(&call.body, options.field_validation)?;
+    let binding = decode::as_type(call, node(), "Binding", "v1", options.field_validation)?;
     let name = object::name(&binding);
     if !name.is_empty() && name != call.name() {
         let why = format!("name in URL does not match name in Binding object: {} != {name}", call.name());
@@ -23,7 +25,7 @@ pub(super) async fn bind(call: &Call) -> Result<Answer> {
     refuse(call, target)?;
     let node = target["name"].as_str().unwrap_or_default();
     let now = call.now();
-    update::write(call, Part::Whole, options.dry_run, |live| {
+    update::write(call, Part::Binding, options.dry_run, |live| {
         let live = live.ok_or_else(|| call.not_found())?;
         let mut pod = live.clone();
         place(call, &mut pod, node, &now)?;
@@ -31,6 +33,10 @@ pub(super) async fn bind(call: &Call) -> Result<Answer> {
     })
     .await?;
     Ok(Answer::Done(Status::created()))
+}
+
+fn node() -> Node<'static> {
+    kinds::builtin().schema("io.k8s.api.core.v1.Binding").expect("Binding is in the table")
 }
 
 fn refuse(call: &Call, target: &Value) -> Result<()> {

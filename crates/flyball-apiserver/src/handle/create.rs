@@ -2,6 +2,7 @@
 
 use super::own::{Writer, other_versions};
 use super::{Part, admit, decode, prepare};
+use crate::allocate;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::definition;
@@ -19,13 +20,9 @@ const MOST_NAMES: usize = 8;
 /// Stores a new object.
 pub(super) async fn create(call: &Call) -> Result<Answer> {
     let options = WriteOptions::create(&call.query, &call.headers)?;
-    let mut object = decode::object(call, options.field_validation)?;
+    let mut object = decode::object(call, &options)?;
     prepare::wipe(&mut object);
     decode::check_namespace(call, &mut object)?;
-    if !object::text(&object, "resourceVersion").is_empty() {
-        let why = "resourceVersion should not be set on objects to be created";
-        return Err(Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why));
-    }
     prepare::fill(&call.kind, &mut object);
     own(call, &options, &mut object);
     store(call, object, options.dry_run).await
@@ -47,41 +44,66 @@ pub(super) fn own(call: &Call, options: &WriteOptions, object: &mut Value) {
 /// Stores an object that has been decoded, defaulted and is owned, under its own name or one made for it.
 pub(crate) async fn store(call: &Call, object: Value, dry_run: bool) -> Result<Answer> {
     admit::create(call, object::name(&object)).await?;
-    for attempt in 1.. {
-        let mut object = object.clone();
-        let generated = prepare::generate_name(&mut object);
-        prepare::create(&call.kind, &mut object, &call.now());
-        prepare::check(&call.kind, Part::Whole, &object, None)?;
-        let name = object::name(&object).to_owned();
-        match commit(call, object, dry_run).await? {
-            Ok(object) => {
+    let mut names = 0;
+    loop {
+        let mut new = object.clone();
+        let generated = prepare::generate_name(&mut new);
+        prepare::create(&call.kind, &mut new, &call.now());
+        prepare::check(&call.kind, Part::Whole, &new, None)?;
+        allocate::assign(&call.kind, &mut new)?;
+        let name = object::name(&new).to_owned();
+        match commit(call, new, dry_run).await? {
+            Outcome::Stored(object) => {
                 definition::settle(call).await?;
                 return Ok(Answer::Object { code: StatusCode::CREATED, kind: call.kind.clone(), object });
             }
-            Err(_) if generated && attempt < MOST_NAMES => {}
-            Err(_) if generated => return Err(Status::no_name_left(&call.kind.resource, &name)),
-            Err(existing) => return Err(exists(call, &name, existing.as_deref())),
+            Outcome::Taken(key) => match allocate::refusal(&call.kind, &key, &object) {
+                Some(status) => return Err(status),
+                None => continue,
+            },
+            Outcome::Exists(existing) if !generated => return Err(exists(call, &name, existing.as_deref())),
+            Outcome::Exists(_) => names += 1,
+        }
+        if names == MOST_NAMES {
+            return Err(Status::no_name_left(&call.kind.resource, &name));
         }
     }
-    unreachable!("the last attempt returns")
 }
 
-/// Writes a new object; the inner error is the object that is there already.
-async fn commit(call: &Call, object: Value, dry_run: bool) -> Result<Result<Bytes, Option<Box<Entry>>>> {
+/// What came of an attempt to store an object.
+enum Outcome {
+    /// It is stored.
+    Stored(Bytes),
+    /// Something of that name is there already.
+    Exists(Option<Box<Entry>>),
+    /// Somebody else has what it was to get.
+    Taken(Bytes),
+}
+
+async fn commit(call: &Call, object: Value, dry_run: bool) -> Result<Outcome> {
     let key = call.kind.key(call.namespace(), object::name(&object));
     if dry_run {
         return match call.store().get(&key).await {
-            Ok(None) => Ok(Ok(object::encode_unstored(&object))),
-            Ok(Some(entry)) => Ok(Err(Some(Box::new(entry)))),
+            Ok(None) => Ok(Outcome::Stored(object::encode_unstored(&object))),
+            Ok(Some(entry)) => Ok(Outcome::Exists(Some(Box::new(entry)))),
             Err(error) => call.store_failed(error),
         };
     }
-    match call.store().commit(vec![Op::put(key, call.kind.stored(object), Expect::Absent)]).await {
-        Ok(mut committed) => {
-            let entry = committed.entries.pop().flatten().expect("a put answers with its entry");
-            Ok(Ok(call.kind.present(&entry.value, entry.revision)))
+    if !object::text(&object, "resourceVersion").is_empty() {
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why));
+    }
+    let mut ops = allocate::ops(&call.kind, Some(&object), None);
+    ops.insert(0, Op::put(key.clone(), call.kind.stored(object), Expect::Absent));
+    match call.store().commit(ops).await {
+        Ok(committed) => {
+            let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
+            Ok(Outcome::Stored(call.kind.present(&entry.value, entry.revision)))
         }
-        Err(Error::Conflict { current, .. }) => Ok(Err(current)),
+        Err(Error::Conflict { key: other, current, .. }) => Ok(match other == key {
+            true => Outcome::Exists(current),
+            false => Outcome::Taken(other),
+        }),
         Err(error) => call.store_failed(error),
     }
 }

@@ -1,129 +1,161 @@
 //! From the body of a request to an object of the kind that the path names.
 
+mod custom;
+
 use crate::call::Call;
 use crate::negotiate::{self, Encoding};
 use crate::object;
-use crate::options::FieldValidation;
+use crate::options::{FieldValidation, WriteOptions};
 use crate::registry::Kind;
 use crate::status::{Result, Status};
 use flyball_schema::decode::{self, DecodeError, Decoded, Document};
+use flyball_schema::schema::Node;
 use serde_json::Value;
 
 /// Decodes the body as an object of the call's kind, and deals with unknown and duplicate fields.
-pub(super) fn object(call: &Call, validation: FieldValidation) -> Result<Value> {
+pub(super) fn object(call: &Call, options: &WriteOptions) -> Result<Value> {
     let resource = &call.kind.resource;
-    let unrecognized = |error: DecodeError| {
-        let summary = decode::summary(&call.body);
-        let why = format!(
-            "the object provided is unrecognized (must be of type {}): {error} ({summary})",
-            resource.kind
-        );
-        Status::bad_request(why)
+    match (&call.kind.custom, call.kind.node()) {
+        (None, Some(node)) => as_type(call, node, &resource.kind, &resource.api_version(), options.field_validation),
+        _ => custom::object(call, options),
+    }
+}
+
+/// Decodes the body as an object of a built-in type.
+pub(super) fn as_type(
+    call: &Call,
+    node: Node<'_>,
+    own_kind: &str,
+    own_version: &str,
+    validation: FieldValidation,
+) -> Result<Value> {
+    let document = document(call, own_kind)?;
+    let meta = document.type_meta().map_err(|error| unrecognized(call, own_kind, error))?;
+    let kind = if meta.kind.is_empty() {
+        own_kind.to_owned()
+    } else {
+        meta.kind
     };
-    let document = match negotiate::body(&call.headers)? {
-        Encoding::Json => Document::json(&call.body),
-        Encoding::Yaml => Document::yaml(&call.body),
+    let api_version = if meta.api_version.is_empty() {
+        own_version.to_owned()
+    } else {
+        meta.api_version
     };
-    let document = document.map_err(unrecognized)?;
-    let meta = document.type_meta().map_err(unrecognized)?;
-    let given = |text: String, otherwise: String| if text.is_empty() { otherwise } else { text };
-    let kind = given(meta.kind, resource.kind.to_string());
-    let api_version = given(meta.api_version, resource.api_version());
-    let unfit = |why: String| unfit(&call.kind, &kind, &api_version, why);
-    check_kind(call, &kind, &api_version)?;
-    let Decoded { mut value, complaints } = typed(&call.kind, document).map_err(&unfit)?;
-    value["apiVersion"] = api_version.clone().into();
-    value["kind"] = kind.clone().into();
+    let unfit = |why: String| unfit(own_kind, &kind, &api_version, why);
+    if kind != own_kind || api_version != own_version {
+        return Err(wrong_kind(call, (own_kind, own_version), (&kind, &api_version)));
+    }
+    let Decoded { mut value, complaints } = document.typed(node).map_err(|error| unfit(error.to_string()))?;
+    value["apiVersion"] = own_version.into();
+    value["kind"] = own_kind.into();
     report(call, validation, complaints, unfit)?;
     Ok(value)
 }
 
-fn unfit(kind: &Kind, given: &str, api_version: &str, why: String) -> Status {
-    let version = api_version.rsplit('/').next().unwrap_or(api_version);
+fn document(call: &Call, own_kind: &str) -> Result<Document> {
+    let document = match negotiate::body(&call.headers)? {
+        Encoding::Json => Document::json(&call.body),
+        Encoding::Yaml => Document::yaml(&call.body),
+    };
+    document.map_err(|error| unrecognized(call, own_kind, error))
+}
+
+fn unrecognized(call: &Call, own_kind: &str, why: impl std::fmt::Display) -> Status {
+    let summary = decode::summary(&call.body);
     Status::bad_request(format!(
-        "{given} in version {version:?} cannot be handled as a {}: {why}",
-        kind.resource.kind
+        "the object provided is unrecognized (must be of type {own_kind}): {why} ({summary})"
     ))
 }
 
-/// Refuses an object of another kind.
-// The words for built-in kinds are those of a scheme that does not know the kind, or cannot convert it.
-fn check_kind(call: &Call, given: &str, api_version: &str) -> Result<()> {
-    let resource = &call.kind.resource;
-    let expected = resource.api_version();
-    if given == &*resource.kind && api_version == expected {
-        return Ok(());
-    }
-    if call.kind.custom.is_some() {
-        return Err(match given == &*resource.kind {
-            true => Status::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-            )),
-            false => unfit(&call.kind, given, api_version, "wrong kind".into()),
-        });
-    }
-    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+fn unfit(own_kind: &str, given: &str, api_version: &str, why: String) -> Status {
+    let version = api_version.rsplit('/').next().unwrap_or(api_version);
+    Status::bad_request(format!("{given} in version {version:?} cannot be handled as a {own_kind}: {why}"))
+}
+
+/// What Go's scheme says of an object of another kind: it does not know it, or cannot convert it.
+fn wrong_kind(call: &Call, own: (&str, &str), given: (&str, &str)) -> Status {
+    let (group, version) = given.1.rsplit_once('/').unwrap_or(("", given.1));
     let served = call.server.registry().served();
     let known = served.kinds().filter(|kind| kind.custom.is_none()).any(|kind| {
         let its = &kind.resource;
-        &*its.group == group && &*its.version == version && &*its.kind == given
+        *its.group == *group && *its.version == *version && *its.kind == *given.0
     });
     let why = match known {
-        true if given == &*resource.kind => {
-            format!("the API version in the data ({api_version}) does not match the expected API version ({expected})")
+        true if given.0 == own.0 => {
+            let why = format!(
+                "the API version in the data ({}) does not match the expected API version ({})",
+                given.1, own.1
+            );
+            return Status::bad_request(why);
         }
-        true => "unknown conversion".to_owned(),
-        false => format!(
-            "no kind {given:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
-        ),
+        true => {
+            let internal = own
+                .1
+                .rsplit_once('/')
+                .map_or("core", |(group, _)| group.split('.').next().unwrap_or(group));
+            format!("converting ({version}.{}) to ({internal}.{}): unknown conversion", given.0, own.0)
+        }
+        false => {
+            let (kind, version) = given;
+            format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+        }
     };
-    Err(unfit(&call.kind, given, api_version, why))
-}
-
-/// A document as a value of a kind, with what is unknown gone and named.
-fn typed(kind: &Kind, document: Document) -> Result<Decoded, String> {
-    match (kind.node(), &kind.custom) {
-        (Some(node), None) => document.typed(node).map_err(|error| error.to_string()),
-        _ => {
-            let mut decoded = document.untyped().map_err(|error| error.to_string())?;
-            decoded.complaints.splice(..0, prune(kind, &mut decoded.value));
-            Ok(decoded)
-        }
-    }
+    unfit(own.0, given.0, given.1, why)
 }
 
 /// A value as a value of a kind, with what is unknown gone and named.
 pub(super) fn value(kind: &Kind, mut value: Value) -> Result<(Value, Vec<String>), String> {
-    let unknown = match (kind.node(), &kind.custom) {
-        (Some(node), None) => {
-            let (api_version, name) = (value["apiVersion"].clone(), value["kind"].clone());
+    let (own_kind, own_version) = (&*kind.resource.kind, kind.resource.api_version());
+    match (&kind.custom, kind.node()) {
+        (None, Some(node)) => {
+            let given = (text(&value["kind"]), text(&value["apiVersion"]));
             let unknown = decode::coerce(&mut value, node).map_err(|error| error.to_string())?;
-            value["apiVersion"] = api_version;
-            value["kind"] = name;
-            unknown
+            if given.0 != own_kind || given.1 != own_version {
+                let version = given.1.rsplit('/').next().unwrap_or_default();
+                let group = own_version
+                    .rsplit_once('/')
+                    .map_or("core", |(group, _)| group.split('.').next().unwrap_or(group));
+                return Err(format!("unable to decode /{version}, Kind={} into *{group}.{own_kind}", given.0));
+            }
+            value["apiVersion"] = own_version.into();
+            value["kind"] = own_kind.into();
+            Ok((value, unknown))
         }
-        _ => prune(kind, &mut value),
+        _ => custom::value(kind, value),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The body of a merge patch, and what strictness has against it.
+pub(super) fn merge_patch(body: &[u8]) -> Result<(Value, Vec<String>)> {
+    let refused = |why: String| Status::bad_request(format!("error decoding patch: {why}"));
+    let decoded = Document::json(body).and_then(Document::untyped).map_err(|error| match error {
+        DecodeError::Json(why) | DecodeError::Yaml(why) | DecodeError::Type(why) => refused(why),
+    })?;
+    let found = match &decoded.value {
+        Value::Object(_) | Value::Null => return Ok((decoded.value, decoded.complaints)),
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
     };
-    Ok((value, unknown))
-}
-
-fn prune(kind: &Kind, value: &mut Value) -> Vec<String> {
-    let Some(node) = kind.node() else { return Vec::new() };
-    let unknown = flyball_schema::prune::prune(node, value);
-    unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
-}
-
-/// The body as a value of no particular type, and what strictness has against it.
-pub(super) fn untyped(body: &[u8], _validation: FieldValidation) -> Result<(Value, Vec<String>)> {
-    let decoded = Document::json(body).and_then(Document::untyped);
-    let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-    Ok((decoded.value, decoded.complaints))
+    Err(refused(format!(
+        "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+    )))
 }
 
 /// The configuration in the body of an apply, and what strictness has against it.
 pub(super) fn configuration(call: &Call) -> Result<(Value, Vec<String>)> {
     let decoded = Document::yaml(&call.body).and_then(Document::untyped);
-    let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    let decoded = decoded.map_err(|error| match error {
+        DecodeError::Yaml(why) => {
+            Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
+        }
+        error => Status::bad_request(format!("error decoding YAML: {error}")),
+    })?;
     Ok((decoded.value, decoded.complaints))
 }
 

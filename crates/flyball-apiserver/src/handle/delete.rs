@@ -5,6 +5,7 @@ mod mark;
 
 use super::filter::Filter;
 use super::{admit, list};
+use crate::allocate;
 use crate::answer::{Answer, List};
 use crate::call::Call;
 use crate::definition;
@@ -13,6 +14,7 @@ use crate::options::{DeleteOptions, ListOptions};
 use crate::registry::Kind;
 use crate::server::ApiServer;
 use crate::status::{Result, Status};
+use bytes::Bytes;
 use flyball_store::{Entry, Error, Expect, Op};
 use http::StatusCode;
 use serde_json::Value;
@@ -21,6 +23,13 @@ use std::sync::Arc;
 /// Deletes one object.
 pub(super) async fn delete(call: &Call) -> Result<Answer> {
     let options = DeleteOptions::read(call)?;
+    if call.kind.is("batch", "jobs") && options.propagation().is_none() {
+        // pkg/registry/batch/job/storage/storage.go, Delete
+        call.warn(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+             them or set propagationPolicy=Orphan to suppress this warning",
+        );
+    }
     delete_one(call, call.namespace(), call.name(), &options).await
 }
 
@@ -61,7 +70,12 @@ enum Step {
 }
 
 /// Deletes the object of a name.
-async fn delete_one(call: &Call, namespace: Option<&str>, name: &str, options: &DeleteOptions) -> Result<Answer> {
+pub(super) async fn delete_one(
+    call: &Call,
+    namespace: Option<&str>,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<Answer> {
     let key = call.kind.key(namespace, name);
     admit::delete(call, name)?;
     loop {
@@ -107,26 +121,31 @@ enum Left {
 
 /// Takes a step; none if somebody else was faster.
 async fn take(server: &ApiServer, kind: &Kind, entry: &Entry, live: Value, step: Step) -> Result<Option<Left>> {
+    let free = |key: Bytes, revision: u64| {
+        let mut ops = allocate::ops(kind, None, Some(&live));
+        ops.insert(0, Op::delete(key, Expect::Revision(revision)));
+        ops
+    };
     let put = |object: Value| Op::put(entry.key.clone(), kind.stored(object), Expect::Revision(entry.revision));
     let shown = |entry: &Entry| kind.present_value(&entry.value, entry.revision);
     let removed = match step {
         Step::Wait => return Ok(Some(Left::Object(live))),
         Step::Mark(object) => {
-            let marked = commit(server, put(object)).await?;
+            let marked = commit(server, vec![put(object)]).await?;
             return Ok(marked.map(|entry| Left::Object(shown(&entry))));
         }
-        Step::MarkAndRemove(object) => match commit(server, put(object)).await? {
-            Some(entry) => commit(server, Op::delete(entry.key, Expect::Revision(entry.revision))).await?,
+        Step::MarkAndRemove(object) => match commit(server, vec![put(object)]).await? {
+            Some(entry) => commit(server, free(entry.key, entry.revision)).await?,
             None => None,
         },
-        Step::Remove => commit(server, Op::delete(entry.key.clone(), Expect::Revision(entry.revision))).await?,
+        Step::Remove => commit(server, free(entry.key.clone(), entry.revision)).await?,
     };
     Ok(removed.map(|entry| Left::Nothing(shown(&entry))))
 }
 
-async fn commit(server: &ApiServer, op: Op) -> Result<Option<Entry>> {
-    match server.store().commit(vec![op]).await {
-        Ok(mut committed) => Ok(committed.entries.pop().flatten()),
+async fn commit(server: &ApiServer, ops: Vec<Op>) -> Result<Option<Entry>> {
+    match server.store().commit(ops).await {
+        Ok(committed) => Ok(committed.entries.into_iter().next().flatten()),
         Err(Error::Conflict { .. }) => Ok(None),
         Err(error) => Err(Status::internal(error)),
     }

@@ -3,13 +3,14 @@
 use super::page;
 use crate::answer::Answer;
 use crate::call::Call;
-use crate::options::list::resource_version;
-use crate::status::Result;
+use crate::options::list::parse_resource_version;
+use crate::status::{Result, Status};
 use http::StatusCode;
 
 /// Answers with one object.
 pub(super) async fn get(call: &Call) -> Result<Answer> {
-    let at_least = resource_version(call.query.get("resourceVersion"))?;
+    let at_least = call.query.get("resourceVersion").map(parse_resource_version).transpose();
+    let at_least = at_least.map_err(|why| Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why))?;
     page::wait_for(call, at_least.unwrap_or(0)).await?;
     match call.store().get(call.key()).await {
         Ok(Some(entry)) => {

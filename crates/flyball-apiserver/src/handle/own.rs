@@ -67,7 +67,7 @@ impl Writer<'_> {
             (Part::Status, true) => vec!["metadata", "spec"],
             (Part::Status, false) if self.kind.strategy.status_keeps_labels => vec!["spec", "metadata.labels"],
             (Part::Status, false) => vec!["spec"],
-            (Part::Finalize, _) => vec!["status"],
+            (Part::Finalize | Part::Binding, _) => vec!["status"],
         }
     }
 }

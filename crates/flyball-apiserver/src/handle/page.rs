@@ -7,6 +7,7 @@ use crate::status::{Result, Status};
 use base64::Engine;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
 use bytes::Bytes;
+use flyball_schema::decode::{DecodeError, Document};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -62,7 +63,10 @@ impl Page {
         let not_valid = |why: &str| invalid(format!("continue key is not valid: {why}"));
         let decoded = URL_SAFE_NO_PAD.decode(token).or_else(|_| URL_SAFE.decode(token));
         let decoded = decoded.map_err(|error| not_valid(&error.to_string()))?;
-        let token: Token = serde_json::from_slice(&decoded).map_err(|error| not_valid(&error.to_string()))?;
+        let token = Document::json(&decoded).and_then(Document::untyped).map_err(|error| match error {
+            DecodeError::Json(why) | DecodeError::Yaml(why) | DecodeError::Type(why) => not_valid(&why),
+        })?;
+        let token: Token = serde_json::from_value(token.value).map_err(|error| not_valid(&error.to_string()))?;
         if token.v != "meta.k8s.io/v1" {
             return Err(not_valid(&format!("server does not recognize this encoded version {:?}", token.v)));
         }

@@ -4,18 +4,17 @@ use super::own::{Writer, other_versions};
 use super::{Part, decode, prepare, update};
 use crate::answer::Answer;
 use crate::call::Call;
-use crate::options::{FieldValidation, PatchType, WriteOptions, causes};
+use crate::options::{PatchType, WriteOptions, causes};
 use crate::status::{Result, Status};
 use flyball_schema::json_patch::{JsonPatch, PatchError};
 use flyball_schema::merge_patch;
 use flyball_schema::violation::Violation;
-use http::StatusCode;
 use serde_json::Value;
 
 /// Changes an object as a patch says.
 pub(super) async fn patch(call: &Call, part: Part, kind: PatchType) -> Result<Answer> {
     let options = WriteOptions::patch(&call.query, &call.headers, kind)?;
-    let patch = Patch::read(call, kind, options.field_validation)?;
+    let patch = Patch::read(call, kind)?;
     let others = other_versions(call);
     update::write(call, part, options.dry_run, |live| {
         let live = live.ok_or_else(|| call.not_found())?;
@@ -45,13 +44,10 @@ pub(super) enum Patch {
 
 impl Patch {
     /// Reads the body of a PATCH.
-    pub fn read(call: &Call, kind: PatchType, validation: FieldValidation) -> Result<Patch> {
+    pub fn read(call: &Call, kind: PatchType) -> Result<Patch> {
         match kind {
             PatchType::Merge => {
-                let (patch, complaints) = decode::untyped(&call.body, validation)?;
-                if !patch.is_object() {
-                    return Err(Status::bad_request("Invalid JSON Patch"));
-                }
+                let (patch, complaints) = decode::merge_patch(&call.body)?;
                 Ok(Patch::Merge(patch, complaints))
             }
             _ => Ok(Patch::Json(JsonPatch::read(&call.body).map_err(refused)?)),
@@ -81,7 +77,7 @@ fn refused(error: PatchError) -> Status {
     match &error {
         PatchError::Malformed(why) => Status::bad_request(why),
         PatchError::TooManyOperations(_) => Status::too_much(error.to_string()),
-        PatchError::Inapplicable(why) => Status::without_reason(StatusCode::UNPROCESSABLE_ENTITY, why),
+        PatchError::Inapplicable(_) => Status::unprocessable(),
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the server writes into an object by itself before it is stored, and what it takes back.
 
 use super::Part;
+use crate::builtin::typed;
 use crate::object::{self, metadata, metadata_mut};
 use crate::options::causes;
-use crate::registry::Kind;
+use crate::registry::{Custom, Kind};
 use crate::status::{Result, Status};
 use crate::strategy::Generation;
 use flyball_schema::metadata as meta_rules;
@@ -41,6 +42,9 @@ pub(super) fn fill(kind: &Kind, object: &mut Value) {
         default::default(node, object);
     }
     (kind.strategy.default)(object);
+    if let (None, Some(node)) = (&kind.custom, kind.node()) {
+        typed::fill_times(node, object);
+    }
 }
 
 /// Makes a name for an object that asks for one; says whether it did.
@@ -85,6 +89,7 @@ pub(super) fn update(kind: &Kind, part: Part, object: &mut Value, live: &Value) 
         Part::Whole | Part::Scale => {}
         Part::Status => keep_all_but_status(kind, object, live),
         Part::Finalize => keep_all_but_finalizers(object, live),
+        Part::Binding => {}
     }
     if matches!(part, Part::Whole | Part::Scale) {
         (kind.strategy.prepare)(object, Some(live));
@@ -156,10 +161,13 @@ fn keep_all_but_status(kind: &Kind, object: &mut Value, live: &Value) {
 
 fn keep_all_but_finalizers(object: &mut Value, live: &Value) {
     let finalizers = object["spec"]["finalizers"].take();
-    let status = live["status"].clone();
-    *object::field_mut(object, "spec") = live["spec"].as_object().cloned().unwrap_or_default();
-    object["spec"]["finalizers"] = finalizers;
-    object["status"] = status;
+    let mut spec = live["spec"].as_object().cloned().unwrap_or_default();
+    match finalizers {
+        Value::Array(finalizers) if !finalizers.is_empty() => spec.insert("finalizers".into(), finalizers.into()),
+        _ => spec.remove("finalizers"),
+    };
+    object["spec"] = spec.into();
+    object["status"] = live["status"].clone();
 }
 
 fn keep(new: &mut Map<String, Value>, old: &Map<String, Value>, field: &str) {
@@ -189,16 +197,10 @@ fn is_new_generation(kind: &Kind, object: &Value, live: &Value) -> bool {
 
 /// Refuses an object that its kind does not allow.
 pub(super) fn check(kind: &Kind, part: Part, object: &Value, live: Option<&Value>) -> Result<()> {
-    let (namespaced, names) = (kind.resource.namespaced, kind.strategy.names);
-    let mut violations = meta_rules::validate(&object["metadata"], namespaced, names, "metadata");
-    if let Some(live) = live {
-        violations.extend(meta_rules::validate_update(&object["metadata"], &live["metadata"], "metadata"));
-    }
-    match &kind.custom {
-        Some(_) => violations.extend(by_schema(kind, part, object, live)),
-        None if part != Part::Status => violations.extend((kind.strategy.validate)(object, live)),
-        None => {}
-    }
+    let violations = match live {
+        Some(live) => update_violations(kind, part, object, live),
+        None => create_violations(kind, object),
+    };
     if violations.is_empty() {
         return Ok(());
     }
@@ -206,14 +208,99 @@ pub(super) fn check(kind: &Kind, part: Part, object: &Value, live: Option<&Value
     Err(Status::invalid(&resource.group, &resource.kind, object::name(object), causes(violations)))
 }
 
-fn by_schema(kind: &Kind, part: Part, object: &Value, live: Option<&Value>) -> Vec<Violation> {
+fn create_violations(kind: &Kind, object: &Value) -> Vec<Violation> {
+    let (namespaced, names) = (kind.resource.namespaced, kind.strategy.names);
+    let mut violations = meta_rules::validate(&object["metadata"], namespaced, names, "metadata");
+    match (&kind.custom, kind.node()) {
+        (Some(custom), Some(node)) => {
+            violations.extend(scale_violations(custom, "spec", object));
+            violations.extend(validate::validate(node, object));
+        }
+        _ => {
+            violations.extend(finalizer_violations(object));
+            violations.extend((kind.strategy.validate)(object, None));
+            violations.extend(unlisted(kind, object, &violations));
+        }
+    }
+    violations
+}
+
+/// What is wrong with a new state. Metadata is looked at twice, as a real server does, and shown twice.
+fn update_violations(kind: &Kind, part: Part, object: &Value, live: &Value) -> Vec<Violation> {
+    let (namespaced, names) = (kind.resource.namespaced, kind.strategy.names);
+    let (new, old) = (&object["metadata"], &live["metadata"]);
+    let mut violations = meta_rules::validate(new, namespaced, names, "metadata");
+    let changes = meta_rules::validate_update(new, old, "metadata");
+    violations.extend(changes.clone());
+    violations.extend(changes);
+    match (&kind.custom, kind.node()) {
+        (Some(custom), Some(node)) if part == Part::Status => {
+            violations.extend(scale_violations(custom, "status", object));
+            if let Some(node) = node.field("status") {
+                let (new, old) = (&object["status"], Some(&live["status"]));
+                violations.extend(validate::validate_part("status", node, new, old));
+            }
+        }
+        (Some(custom), Some(node)) => {
+            violations.extend(scale_violations(custom, "spec", object));
+            violations.extend(validate::validate_update(node, object, live));
+        }
+        _ if part == Part::Status => violations.extend((kind.strategy.validate_status)(object, live)),
+        _ if part == Part::Binding => {}
+        _ => {
+            violations.extend((kind.strategy.validate)(object, Some(live)));
+            violations.extend(unlisted(kind, object, &violations));
+        }
+    }
+    violations
+}
+
+/// Values that their types do not list, unless the kind itself had something to say of them.
+fn unlisted(kind: &Kind, object: &Value, known: &[Violation]) -> Vec<Violation> {
     let Some(node) = kind.node() else { return Vec::new() };
-    match (part, live) {
-        (Part::Status, Some(live)) => match node.field("status") {
-            Some(status) => validate::validate_part("status", status, &object["status"], Some(&live["status"])),
-            None => Vec::new(),
+    let mut found = typed::validate(node, object, "");
+    found.retain(|violation| !known.iter().any(|known| known.path == violation.path));
+    found
+}
+
+/// Built-in kinds take only finalizers that say whose they are.
+// pkg/apis/core/validation/validation.go, ValidateFinalizerName
+fn finalizer_violations(object: &Value) -> Vec<Violation> {
+    const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    let finalizers = object::finalizers(object).into_iter().enumerate();
+    let unknown = finalizers.filter(|(_, name)| !name.contains('/') && !STANDARD.contains(name));
+    unknown
+        .map(|(index, name)| Violation::invalid(format!("metadata.finalizers[{index}]"), name, why))
+        .collect()
+}
+
+/// What `scale` shows has to be numbers.
+// apiextensions-apiserver/pkg/registry/customresource/validator.go, ValidateScaleSpec and ValidateScaleStatus
+fn scale_violations(custom: &Custom, part: &str, object: &Value) -> Option<Violation> {
+    let scale = custom.scale.as_ref()?;
+    let path = if part == "spec" {
+        &scale.spec_replicas_path
+    } else {
+        &scale.status_replicas_path
+    };
+    let value = path.split('.').skip(1).fold(object, |value, name| &value[name]);
+    let accessor = |shown: &str, found: &str| {
+        let why = format!("{path} accessor error: {shown} is of the type {found}, expected int64");
+        Some(Violation::invalid(path, 0, &why))
+    };
+    match value {
+        Value::Null => None,
+        Value::Number(number) => match number.as_i64() {
+            Some(replicas) if replicas < 0 => {
+                Some(Violation::invalid(path, replicas, "should be a non-negative integer"))
+            }
+            Some(_) => None,
+            None => accessor(&number.to_string(), "float64"),
         },
-        (_, Some(live)) => validate::validate_update(node, object, live),
-        (_, None) => validate::validate(node, object),
+        Value::String(text) => accessor(text, "string"),
+        Value::Bool(flag) => accessor(&flag.to_string(), "bool"),
+        Value::Array(_) => accessor("[]", "[]interface {}"),
+        Value::Object(_) => accessor("map[]", "map[string]interface {}"),
     }
 }

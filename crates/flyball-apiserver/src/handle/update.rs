@@ -2,6 +2,7 @@
 
 use super::own::{Writer, other_versions};
 use super::{Part, create, decode, prepare};
+use crate::allocate;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::definition;
@@ -18,7 +19,7 @@ use serde_json::Value;
 /// Gives an object a new state, or creates it where its kind allows that.
 pub(super) async fn update(call: &Call, part: Part) -> Result<Answer> {
     let options = WriteOptions::update(&call.query, &call.headers)?;
-    let mut object = decode::object(call, options.field_validation)?;
+    let mut object = decode::object(call, &options)?;
     decode::check_namespace(call, &mut object)?;
     decode::check_name(call, &object)?;
     prepare::fill(&call.kind, &mut object);
@@ -89,7 +90,9 @@ pub(super) async fn write(
         if managed_fields::keep_timestamps(&live, &mut object) {
             return unchanged(call, &entry);
         }
-        if let Some(object) = commit(call, &entry, object, &live, dry_run).await? {
+        let asked = object.clone();
+        allocate::assign(&call.kind, &mut object)?;
+        if let Some(object) = commit(call, &entry, object, &live, &asked, dry_run).await? {
             definition::settle(call).await?;
             return Ok(Answer::Object { code: StatusCode::OK, kind: call.kind.clone(), object });
         }
@@ -125,23 +128,36 @@ fn check_version(call: &Call, object: &mut Value, entry: &Entry) -> Result<()> {
 }
 
 /// Writes the new state, or removes an object whose last finalizer went; none if somebody else was faster.
-async fn commit(call: &Call, entry: &Entry, object: Value, live: &Value, dry_run: bool) -> Result<Option<Bytes>> {
+async fn commit(
+    call: &Call,
+    entry: &Entry,
+    object: Value,
+    live: &Value,
+    asked: &Value,
+    dry_run: bool,
+) -> Result<Option<Bytes>> {
     if dry_run {
         return Ok(Some(object::encode_unstored(&object)));
     }
     let expect = Expect::Revision(entry.revision);
     let is_last = is_last_state(call, &object, live);
-    let op = match is_last {
-        true => Op::delete(entry.key.clone(), expect),
-        false => Op::put(entry.key.clone(), call.kind.stored(object.clone()), expect),
+    let kept = Some(&object).filter(|_| !is_last);
+    let mut ops = allocate::ops(&call.kind, kept, Some(live));
+    let op = match kept {
+        None => Op::delete(entry.key.clone(), expect),
+        Some(object) => Op::put(entry.key.clone(), call.kind.stored(object.clone()), expect),
     };
-    match call.store().commit(vec![op]).await {
+    ops.insert(0, op);
+    match call.store().commit(ops).await {
         Ok(_) if is_last => Ok(Some(object::encode_unstored(&object))),
-        Ok(mut committed) => {
-            let entry = committed.entries.pop().flatten().expect("a put answers with its entry");
+        Ok(committed) => {
+            let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
             Ok(Some(call.kind.present(&entry.value, entry.revision)))
         }
-        Err(Error::Conflict { .. }) => Ok(None),
+        Err(Error::Conflict { key, .. }) => match allocate::refusal(&call.kind, &key, asked) {
+            Some(status) => Err(status),
+            None => Ok(None),
+        },
         Err(error) => call.store_failed(error),
     }
 }

@@ -2,10 +2,14 @@
 
 use super::{check_dry_run, integer, refuse};
 use crate::call::Call;
+use crate::negotiate;
 use crate::request::Query;
 use crate::status::{Result, Status};
+use flyball_schema::decode::Document;
+use flyball_schema::kinds;
 use flyball_schema::violation::Violation;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// How to delete.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -18,10 +22,6 @@ pub struct DeleteOptions {
     orphan_dependents: Option<bool>,
     propagation_policy: Option<String>,
     dry_run: Vec<String>,
-    #[serde(rename = "ignoreStoreReadErrorWithClusterBreakingPotential")]
-    ignore_store_read_error: Option<bool>,
-    kind: Option<String>,
-    api_version: Option<String>,
 }
 
 /// What an object has to be for a delete to go ahead.
@@ -50,18 +50,43 @@ impl DeleteOptions {
     pub fn read(call: &Call) -> Result<DeleteOptions> {
         let options = match call.body.is_empty() {
             true => DeleteOptions::of_query(&call.query)?,
-            false => DeleteOptions::of_body(&call.body)?,
+            false => {
+                negotiate::body(&call.headers)?;
+                DeleteOptions::of_body(&call.body)?
+            }
         };
         refuse("DeleteOptions", options.check())?;
         Ok(options)
     }
 
     fn of_body(body: &[u8]) -> Result<DeleteOptions> {
-        let options: DeleteOptions =
-            serde_json::from_slice(body).map_err(|error| Status::bad_request(error.to_string()))?;
-        if options.kind.as_deref().is_some_and(|kind| kind != "DeleteOptions") {
-            return Err(Status::bad_request("decoded object cannot be converted to DeleteOptions"));
+        let refused = |error: &dyn std::fmt::Display| Status::bad_request(error.to_string());
+        let document = Document::json(body).map_err(|error| refused(&error))?;
+        let meta = document.type_meta().map_err(|error| refused(&error))?;
+        if !matches!(meta.kind.as_str(), "" | "DeleteOptions") {
+            let (kind, version) = (meta.kind, meta.api_version);
+            let why = format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            );
+            return Err(Status::bad_request(why));
         }
+        let node = kinds::builtin().schema("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+        let decoded = document
+            .typed(node.expect("DeleteOptions are in the table"))
+            .map_err(|error| refused(&error))?;
+        serde_json::from_value(decoded.value).map_err(|error| refused(&error))
+    }
+
+    /// The options within an eviction.
+    pub fn of_value(value: &Value, dry_run: bool) -> Result<DeleteOptions> {
+        let mut options: DeleteOptions = match value {
+            Value::Null => DeleteOptions::default(),
+            value => serde_json::from_value(value.clone()).map_err(|error| Status::bad_request(error.to_string()))?,
+        };
+        if dry_run {
+            options.dry_run = vec!["All".to_owned()];
+        }
+        refuse("DeleteOptions", options.check())?;
         Ok(options)
     }
 

@@ -107,7 +107,15 @@ impl ListOptions {
             let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             violations.push(Violation::forbidden(FIELD, why));
         }
-        let Some(given) = given else { return violations };
+        let from_now = matches!(self.resource_version.as_deref(), None | Some("0"));
+        let given = match given {
+            Some(given) => given,
+            None if self.continue_.is_some() && from_now && self.send_initial_events.is_none() => {
+                let why = "resourceVersionMatch is forbidden when continue is provided";
+                return vec![Violation::forbidden(FIELD, why)];
+            }
+            None => return violations,
+        };
         if self.send_initial_events.is_none() {
             let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             violations.push(Violation::forbidden(FIELD, why));

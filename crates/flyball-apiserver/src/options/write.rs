@@ -1,6 +1,7 @@
 //! The options of a create, an update or a patch.
 
 use super::{check_dry_run, refuse};
+use crate::call::Call;
 use crate::request::Query;
 use crate::status::{Result, Status};
 use flyball_schema::go_text;
@@ -46,19 +47,25 @@ pub enum PatchType {
 
 impl PatchType {
     /// Reads the Content-Type of a PATCH.
-    pub fn read(headers: &HeaderMap) -> Result<PatchType> {
-        let header = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    pub fn read(call: &Call) -> Result<PatchType> {
+        let header = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         match header.split(';').next().unwrap_or_default() {
             "application/json-patch+json" => Ok(PatchType::Json),
             "application/merge-patch+json" => Ok(PatchType::Merge),
             "application/apply-patch+yaml" => Ok(PatchType::Apply),
-            _ => Err(Status::unsupported_media_type(&[
-                "application/json-patch+json",
-                "application/merge-patch+json",
-                "application/apply-patch+yaml",
-            ])),
+            "application/strategic-merge-patch+json" => Err(unsupported()),
+            _ if call.kind.custom.is_some() => Err(unsupported()),
+            _ => Err(Status::unrouted_media_type()),
         }
     }
+}
+
+fn unsupported() -> Status {
+    Status::unsupported_media_type(&[
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/apply-patch+yaml",
+    ])
 }
 
 impl WriteOptions {

@@ -143,6 +143,7 @@ pub(super) fn validate(spec: &Value, path: &str) -> Vec<Violation> {
 
 fn validate_container(container: &Value, path: &str, image_required: bool) -> Vec<Violation> {
     let mut violations = Vec::new();
+    let mut ports = Vec::new();
     match container["name"].as_str().unwrap_or_default() {
         "" => violations.push(Violation::required(format!("{path}.name"), "")),
         name => {
@@ -150,9 +151,17 @@ fn validate_container(container: &Value, path: &str, image_required: bool) -> Ve
             violations.extend(wrong.iter().map(|why| Violation::invalid(format!("{path}.name"), name, why)));
         }
     }
+    for (index, port) in container["ports"].as_array().into_iter().flatten().enumerate() {
+        let number = port["containerPort"].as_i64().unwrap_or(0);
+        if !(1..=65535).contains(&number) {
+            let path = format!("{path}.ports[{index}].containerPort");
+            ports.push(Violation::invalid(path, number, "must be between 1 and 65535, inclusive"));
+        }
+    }
     if image_required && container["image"].as_str().unwrap_or_default().is_empty() {
         violations.push(Violation::required(format!("{path}.image"), ""));
     }
+    violations.extend(ports);
     violations
 }
 

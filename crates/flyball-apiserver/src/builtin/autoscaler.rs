@@ -1,0 +1,93 @@
+//! HorizontalPodAutoscalers: stored as v2, shown as v1 too.
+
+use super::{at, fill, within};
+use crate::object;
+use serde_json::{Value, json};
+
+/// Where v1 keeps what it has no field for.
+const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+
+/// Fills in what an autoscaler leaves out.
+// pkg/apis/autoscaling/v2/defaults.go
+pub fn default(autoscaler: &mut Value) {
+    let is_v1 = autoscaler["apiVersion"] == "autoscaling/v1";
+    let spec = at(autoscaler, "spec");
+    fill(spec, "minReplicas", 1);
+    if is_v1 {
+        return;
+    }
+    let target = json!({"type": "Utilization", "averageUtilization": 80});
+    fill(
+        spec,
+        "metrics",
+        json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
+    );
+    if let Some(behavior) = within(spec, "behavior") {
+        let up = at(behavior, "scaleUp");
+        fill(up, "stabilizationWindowSeconds", 0);
+        fill(up, "selectPolicy", "Max");
+        let policies = json!([{"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15}]);
+        fill(up, "policies", policies);
+        let down = at(behavior, "scaleDown");
+        fill(down, "selectPolicy", "Max");
+        fill(down, "policies", json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]));
+    }
+}
+
+/// Gives a new autoscaler its first status.
+pub fn prepare(autoscaler: &mut Value, live: Option<&Value>) {
+    if live.is_none() && autoscaler["apiVersion"] != "autoscaling/v1" {
+        autoscaler["status"] = json!({"desiredReplicas": 0, "currentMetrics": null});
+    }
+}
+
+fn is_cpu(metric: &Value) -> bool {
+    metric["type"] == "Resource"
+        && metric["resource"]["name"] == "cpu"
+        && metric["resource"]["target"]["type"] == "Utilization"
+}
+
+/// From v2 to v1: the target of the CPU is a field, other metrics an annotation.
+// pkg/apis/autoscaling/v1/conversion.go
+pub fn to_v1(autoscaler: &mut Value) {
+    let metrics = autoscaler["spec"]["metrics"].take();
+    let (cpu, others): (Vec<Value>, Vec<Value>) = metrics.as_array().into_iter().flatten().cloned().partition(is_cpu);
+    let spec = at(autoscaler, "spec");
+    if let Some(members) = spec.as_object_mut() {
+        members.remove("metrics");
+        members.remove("behavior");
+    }
+    if let Some(metric) = cpu.first() {
+        spec["targetCPUUtilizationPercentage"] = metric["resource"]["target"]["averageUtilization"].clone();
+    }
+    if !others.is_empty() {
+        let annotations = object::metadata_mut(autoscaler).entry("annotations").or_insert_with(|| json!({}));
+        annotations[METRICS] = Value::from(others).to_string().into();
+    }
+    let current = autoscaler["status"]["currentReplicas"].as_i64().unwrap_or(0);
+    let desired = autoscaler["status"]["desiredReplicas"].as_i64().unwrap_or(0);
+    autoscaler["status"] = json!({"currentReplicas": current, "desiredReplicas": desired});
+}
+
+/// From v1 to v2.
+pub fn to_v2(autoscaler: &mut Value) {
+    let annotations = object::metadata_mut(autoscaler).get_mut("annotations").and_then(Value::as_object_mut);
+    let kept = annotations.and_then(|annotations| annotations.remove(METRICS));
+    let kept = kept.and_then(|text| serde_json::from_str::<Vec<Value>>(text.as_str()?).ok());
+    let mut metrics = kept.unwrap_or_default();
+    let spec = at(autoscaler, "spec");
+    let percentage = spec["targetCPUUtilizationPercentage"].as_i64();
+    if let Some(members) = spec.as_object_mut() {
+        members.remove("targetCPUUtilizationPercentage");
+    }
+    if let Some(percentage) = percentage {
+        let target = json!({"type": "Utilization", "averageUtilization": percentage});
+        metrics.push(json!({"type": "Resource", "resource": {"name": "cpu", "target": target}}));
+    }
+    if !metrics.is_empty() {
+        spec["metrics"] = metrics.into();
+    }
+    autoscaler["apiVersion"] = "autoscaling/v2".into();
+    default(autoscaler);
+    fill(at(autoscaler, "status"), "currentMetrics", Value::Null);
+}

@@ -1,0 +1,82 @@
+//! What the types of built-in kinds say beyond what decoding checks: values that are allowed, and times that are
+//! written although they are absent.
+
+use flyball_schema::schema::{Form, Node};
+use flyball_schema::violation::Violation;
+use serde_json::Value;
+
+/// Times that Go keeps as a value and not as a pointer: where they are absent it writes `null`.
+const ZERO_TIMES: [&str; 12] = [
+    "deprecatedFirstTimestamp",
+    "deprecatedLastTimestamp",
+    "eventTime",
+    "evictionTime",
+    "finishedAt",
+    "firstTimestamp",
+    "lastHeartbeatTime",
+    "lastProbeTime",
+    "lastTimestamp",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "startedAt",
+];
+
+/// Writes `null` for times that are absent, where Go does.
+pub fn fill_times(node: Node<'_>, value: &mut Value) {
+    match (value, &node.form) {
+        (Value::Object(members), Form::Object(object)) => {
+            for field in &object.fields {
+                let is_time = node.at(field.schema).format.as_deref() == Some("date-time");
+                if is_time && ZERO_TIMES.contains(&&*field.name) {
+                    members.entry(&*field.name).or_insert(Value::Null);
+                }
+            }
+            for (name, member) in members.iter_mut() {
+                if let Some(inner) = node.field(name) {
+                    fill_times(inner, member);
+                }
+            }
+        }
+        (Value::Array(items), Form::List(_)) => {
+            if let Some(inner) = node.items() {
+                items.iter_mut().for_each(|item| fill_times(inner, item));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Finds values that are none of those their type allows.
+pub fn validate(node: Node<'_>, value: &Value, path: &str) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    if let Value::String(text) = value
+        && !node.allowed.is_empty()
+        && !node.allowed.contains(value)
+        && !text.is_empty()
+    {
+        let mut supported: Vec<&str> = node.allowed.iter().filter_map(Value::as_str).collect();
+        supported.sort_unstable();
+        violations.push(Violation::not_supported(path, text.as_str(), &supported));
+    }
+    match value {
+        Value::Object(members) if matches!(node.form, Form::Object(_)) => {
+            for (name, member) in members {
+                let Some(inner) = node.field(name) else { continue };
+                let path = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
+                violations.extend(validate(inner, member, &path));
+            }
+        }
+        Value::Array(items) => {
+            if let Some(inner) = node.items() {
+                let item = |(index, item)| validate(inner, item, &format!("{path}[{index}]"));
+                violations.extend(items.iter().enumerate().flat_map(item));
+            }
+        }
+        _ => {}
+    }
+    violations
+}

@@ -1,0 +1,26 @@
+//! Configurations of admission webhooks, which this server keeps but does not call.
+
+use super::{fill, items, within};
+use serde_json::{Value, json};
+
+/// Fills in what a ValidatingWebhookConfiguration leaves out.
+// pkg/apis/admissionregistration/v1/defaults.go
+pub fn default_validating(configuration: &mut Value) {
+    for webhook in items(configuration, "webhooks") {
+        fill(webhook, "failurePolicy", "Fail");
+        fill(webhook, "matchPolicy", "Equivalent");
+        fill(webhook, "namespaceSelector", json!({}));
+        fill(webhook, "objectSelector", json!({}));
+        fill(webhook, "timeoutSeconds", 10);
+        items(webhook, "rules").for_each(|rule| fill(rule, "scope", "*"));
+        if let Some(service) = within(webhook, "clientConfig").and_then(|config| within(config, "service")) {
+            fill(service, "port", 443);
+        }
+    }
+}
+
+/// Fills in what a MutatingWebhookConfiguration leaves out.
+pub fn default_mutating(configuration: &mut Value) {
+    default_validating(configuration);
+    items(configuration, "webhooks").for_each(|webhook| fill(webhook, "reinvocationPolicy", "Never"));
+}
