@@ -1,5 +1,6 @@
 //! The groups of comparisons, and which of them a filter means.
 
+mod operators;
 mod reference;
 mod requests;
 
@@ -22,7 +23,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 2] = [
+pub static GROUPS: [Group; 3] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -32,6 +33,11 @@ pub static GROUPS: [Group; 2] = [
         name: "requests",
         about: "the requests of conformance/requests to our server and to the real one",
         run: |text| Box::pin(requests::run(text)),
+    },
+    Group {
+        name: "operators",
+        about: "hello and application as programs, on the real control plane with its controllers",
+        run: |text| Box::pin(operators::run(text)),
     },
 ];
 

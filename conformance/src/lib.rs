@@ -6,4 +6,5 @@ pub mod ours;
 pub mod reference;
 pub mod report;
 pub mod requests;
+pub mod scenario;
 pub mod table;

@@ -17,8 +17,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use certificates::Certificates;
-use process::Process;
-pub(crate) use process::exists;
+
+pub(crate) use process::{Process, exists};
 
 /// How long the control plane may take to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(90);

@@ -1,0 +1,86 @@
+//! Group `operators`: our operators as programs, against a real control plane with its controllers.
+//! Nothing runs pods there, so the scenario sets them Ready.
+
+mod application;
+mod hello;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::reference::{Error, Process, Reference};
+use crate::report::{Finding, sentence};
+use crate::scenario::World;
+
+/// A step's verdict: nothing, or what is wrong.
+type Outcome = Result<(), String>;
+
+/// Runs both scenarios; the filter chooses what is reported.
+pub async fn run(text: &str) -> Vec<Finding> {
+    let reference = match Reference::with_controllers().await {
+        Err(error @ Error::NoGo) => return vec![Finding::skipped("start", error.to_string())],
+        Err(error) => return vec![Finding::check("start", Err(sentence(&error)))],
+        Ok(reference) => reference,
+    };
+    let mut findings = Vec::new();
+    match Trial::new(&reference) {
+        Err(message) => return vec![Finding::check("start", Err(message))],
+        Ok(trial) => {
+            hello::run(&trial, &mut findings).await;
+            application::run(&trial, &mut findings).await;
+        }
+    }
+    findings.retain(|finding| finding.case.contains(text));
+    findings
+}
+
+/// Where operators are tried: a control plane, and a directory for their logs.
+struct Trial<'a> {
+    reference: &'a Reference,
+    world: World,
+}
+
+impl<'a> Trial<'a> {
+    fn new(reference: &'a Reference) -> Result<Self, String> {
+        let client = reference.admin.client().map_err(|error| sentence(&error))?;
+        Ok(Self { reference, world: World::new(client) })
+    }
+
+    /// Builds the program of crate `name` and runs it as the admin; it ends when the returned value is dropped.
+    fn start(&self, name: &'static str) -> Result<Process, String> {
+        let program = built(name)?;
+        let kubeconfig = format!("KUBECONFIG={}", self.reference.admin.kubeconfig.display());
+        let arguments = [kubeconfig, "PORT=0".into(), program.display().to_string()];
+        let process = Process::start(name, Path::new("env"), self.reference.directory(), &arguments);
+        process.map_err(|error| sentence(&error))
+    }
+}
+
+/// The program of a crate of this workspace, built now: the same cargo, the same target directory.
+fn built(name: &str) -> Result<PathBuf, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            name,
+            "--message-format=json-render-diagnostics",
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo build --package {name}: {error}"))?;
+    let messages = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let executables = messages.filter_map(|message| message.ok()?["executable"].as_str().map(PathBuf::from));
+    executables
+        .last()
+        .ok_or_else(|| format!("`cargo build --package {name}` built no program"))
+}
+
+/// Adds a step's finding, with the operator's last words where it failed.
+fn step(findings: &mut Vec<Finding>, case: &str, operator: &Process, outcome: Outcome) {
+    let outcome = outcome.map_err(|message| format!("{message}\nthe operator's last words:\n{}", operator.log_tail()));
+    findings.push(Finding::check(case, outcome));
+}
