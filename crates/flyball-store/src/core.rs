@@ -4,7 +4,7 @@
 use crate::{Entry, Error, Options, Page, Range, Result, Watch};
 use crate::{
     history::{self, Change, Chunk, History},
-    index::{self, Index, Span},
+    index::{Index, Span},
     plan::Plan,
     record::Record,
     watchers::Watchers,
@@ -166,7 +166,7 @@ fn past_page(range: &Range, span: &Span, chunks: &[Arc<Chunk>], revision: u64) -
 }
 
 fn records<'a>(range: &'a Range, span: &'a Span) -> impl Iterator<Item = &'a Record> {
-    span.leaves.iter().flat_map(|leaf| index::within(leaf, &range.prefix, range.from()))
+    span.leaves.iter().flat_map(|leaf| leaf.within(&range.prefix, range.from()))
 }
 
 fn page(entries: Vec<Entry>, revision: u64, count: usize) -> Page {

@@ -2,6 +2,7 @@
 
 use crate::{Entry, Event, Options, Range, record::Record};
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, VecDeque},
     mem::size_of,
     sync::Arc,
@@ -145,17 +146,23 @@ pub(crate) fn undo<'a>(chunks: &'a [Arc<Chunk>], range: &Range, revision: u64) -
 
 /// Merges the latest records of a range with what is to be undone, in the order of keys.
 pub(crate) fn rewind<'a>(latest: impl Iterator<Item = &'a Record>, undo: &Undo<'a>, limit: usize) -> Vec<Entry> {
+    let mut latest = latest.peekable();
     let mut undone = undo.iter().peekable();
     let mut entries = Vec::new();
-    let mut latest = latest.filter(|record| !undo.contains_key(record.key())).peekable();
     while entries.len() < limit {
-        let next = match (latest.peek(), undone.peek()) {
-            (Some(record), Some((key, _))) if record.key() < **key => latest.next(),
-            (_, Some(_)) => undone.next().and_then(|(_, (was, _))| *was),
-            (Some(_), None) => latest.next(),
+        let order = match (latest.peek(), undone.peek()) {
+            (Some(record), Some((key, _))) => record.key().cmp(key),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
             (None, None) => break,
         };
-        entries.extend(next.map(Record::entry));
+        let now = if order.is_le() { latest.next() } else { None };
+        let was = if order.is_ge() {
+            undone.next().and_then(|(_, (was, _))| *was)
+        } else {
+            now
+        };
+        entries.extend(was.map(Record::entry));
     }
     entries
 }

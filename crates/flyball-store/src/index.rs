@@ -1,13 +1,11 @@
 //! The latest version of every key, in order. Leaves are shared with readers, which copy pointers under the lock and read
 //! outside of it.
 
-use crate::record::Record;
+use crate::{
+    leaf::{FULL, Leaf},
+    record::Record,
+};
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
-
-/// A run of neighbouring records in the order of their keys.
-pub(crate) type Leaf = Vec<Record>;
-
-const FULL: usize = 64;
 
 /// The latest records by key. Each leaf is found under a key that is not above its first and not below the leaf before.
 #[derive(Default)]
@@ -24,8 +22,7 @@ pub(crate) struct Span {
 impl Index {
     pub fn get(&self, key: &[u8]) -> Option<&Record> {
         let (_, leaf) = self.leaves.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
-        let at = leaf.binary_search_by(|record| record.key().cmp(key)).ok()?;
-        Some(&leaf[at])
+        Some(&leaf.records()[leaf.search(key).ok()?])
     }
 
     /// Puts a record in, and returns the one that it replaces.
@@ -34,19 +31,19 @@ impl Index {
             self.insert_first(record);
             return None;
         };
-        match leaf.binary_search_by(|other| other.key().cmp(record.key())) {
-            Ok(at) => return Some(std::mem::replace(&mut Arc::make_mut(leaf)[at], record)),
-            Err(at) if leaf.len() < FULL => Arc::make_mut(leaf).insert(at, record),
+        match leaf.search(record.key()) {
+            Ok(at) => return Some(Arc::make_mut(leaf).replace(at, record)),
+            Err(at) if leaf.records().len() < FULL => Arc::make_mut(leaf).insert(at, record),
             // Keys that come in order fill their leaves.
-            Err(FULL) => self.add_leaf(vec![record]),
+            Err(FULL) => self.add(Leaf::new(vec![record])),
             Err(at) => {
-                let mut upper = Arc::make_mut(leaf).split_off(FULL / 2);
-                if at <= FULL / 2 {
-                    Arc::make_mut(leaf).insert(at, record);
-                } else {
-                    upper.insert(at - FULL / 2, record);
+                let leaf = Arc::make_mut(leaf);
+                let mut upper = leaf.split();
+                match at.checked_sub(FULL / 2) {
+                    Some(at @ 1..) => upper.insert(at, record),
+                    _ => leaf.insert(at, record),
                 }
-                self.add_leaf(upper);
+                self.add(upper);
             }
         }
         None
@@ -55,9 +52,9 @@ impl Index {
     /// Takes a record out.
     pub fn remove(&mut self, key: &[u8]) -> Option<Record> {
         let leaf = self.leaf(key)?;
-        let at = leaf.binary_search_by(|record| record.key().cmp(key)).ok()?;
+        let at = leaf.search(key).ok()?;
         let record = Arc::make_mut(leaf).remove(at);
-        if leaf.is_empty() {
+        if leaf.records().is_empty() {
             let name = self.leaf_name(key).expect("the leaf was found");
             self.leaves.remove(&name);
         }
@@ -70,12 +67,12 @@ impl Index {
         let name = self.leaf_name(from);
         let start = name.as_deref().map_or(Bound::Unbounded, Bound::Included);
         for (_, leaf) in self.leaves.range::<[u8], _>((start, Bound::Unbounded)) {
-            let records = within(leaf, prefix, from);
+            let records = leaf.within(prefix, from);
             if span.count < wanted && !records.is_empty() {
                 span.leaves.push(leaf.clone());
             }
             span.count += records.len();
-            if leaf.last().is_some_and(|last| is_past(last.key(), prefix)) {
+            if leaf.reaches_past(prefix) {
                 break;
             }
         }
@@ -94,40 +91,22 @@ impl Index {
         Some(name.clone())
     }
 
-    fn add_leaf(&mut self, mut leaf: Leaf) {
-        leaf.reserve_exact(FULL - leaf.len());
-        self.leaves.insert(leaf[0].key().into(), Arc::new(leaf));
+    fn add(&mut self, leaf: Leaf) {
+        self.leaves.insert(leaf.records()[0].key().into(), Arc::new(leaf));
     }
 
     /// Inserts a record that is below every leaf: the first leaf takes it and is found under its key from now on.
     fn insert_first(&mut self, record: Record) {
         match self.leaves.first_entry() {
-            Some(first) if first.get().len() < FULL => {
+            Some(first) if first.get().records().len() < FULL => {
                 let mut leaf = first.remove();
+                let name = record.key().into();
                 Arc::make_mut(&mut leaf).insert(0, record);
-                self.leaves.insert(leaf[0].key().into(), leaf);
+                self.leaves.insert(name, leaf);
             }
-            _ => self.add_leaf(vec![record]),
+            _ => self.add(Leaf::new(vec![record])),
         }
     }
-}
-
-/// The records of a leaf whose key is at least `from` and begins with `prefix`; `from` is not below `prefix`.
-pub(crate) fn within<'a>(leaf: &'a Leaf, prefix: &[u8], from: &[u8]) -> &'a [Record] {
-    let start = match leaf.first() {
-        Some(first) if first.key() < from => leaf.partition_point(|record| record.key() < from),
-        _ => 0,
-    };
-    let end = match leaf.last() {
-        Some(last) if is_past(last.key(), prefix) => leaf.partition_point(|record| !is_past(record.key(), prefix)),
-        _ => leaf.len(),
-    };
-    &leaf[start..end.max(start)]
-}
-
-/// Whether a key comes after every key that begins with the prefix.
-fn is_past(key: &[u8], prefix: &[u8]) -> bool {
-    key > prefix && !key.starts_with(prefix)
 }
 
 #[cfg(test)]
@@ -142,32 +121,57 @@ mod tests {
 
     fn keys(index: &Index, prefix: &str, from: &str) -> Vec<String> {
         let span = index.span(prefix.as_bytes(), from.as_bytes(), usize::MAX);
-        let records = span.leaves.iter().flat_map(|leaf| within(leaf, prefix.as_bytes(), from.as_bytes()));
+        let records = span.leaves.iter().flat_map(|leaf| leaf.within(prefix.as_bytes(), from.as_bytes()));
         let keys: Vec<_> = records.map(|record| String::from_utf8_lossy(record.key()).into_owned()).collect();
         assert_eq!(keys.len(), span.count);
         keys
     }
 
+    /// Puts keys in, in the order given, and takes them out again.
+    fn check(keys_in: &[String]) {
+        let mut index = Index::default();
+        assert!(keys_in.iter().all(|key| index.insert(record(key)).is_none()));
+        assert!(keys_in.iter().all(|key| index.insert(record(key)).is_some()));
+        let mut expected = keys_in.to_owned();
+        expected.sort();
+        assert_eq!(keys(&index, "", ""), expected);
+        assert!(
+            expected
+                .iter()
+                .all(|key| index.get(key.as_bytes()).is_some_and(|record| record.key() == key.as_bytes()))
+        );
+        assert!(expected.iter().all(|key| index.get(format!("{key}\u{1}").as_bytes()).is_none()));
+        for (at, key) in keys_in.iter().enumerate() {
+            assert!(index.remove(key.as_bytes()).is_some() && index.remove(key.as_bytes()).is_none());
+            assert!(keys_in.get(at + 1).is_none_or(|next| index.get(next.as_bytes()).is_some()));
+        }
+        assert!(index.leaves.is_empty());
+    }
+
     #[test]
     fn keys_come_out_in_order_however_they_went_in() {
-        let mut index = Index::default();
-        let mut expected: Vec<_> = (0..5_000u32).map(|n| format!("/{:08x}", n.wrapping_mul(2_654_435_761))).collect();
-        expected.iter().for_each(|key| assert!(index.insert(record(key)).is_none()));
-        expected.sort();
-        assert_eq!(keys(&index, "/", "/"), expected);
-        assert!(expected.iter().all(|key| index.get(key.as_bytes()).is_some()));
-        let cut: Vec<_> = expected
-            .iter()
-            .filter(|key| key.starts_with("/7") && key.as_str() >= "/78")
-            .cloned()
-            .collect();
-        assert_eq!(keys(&index, "/7", "/78"), cut);
+        let scattered = |n: u32| n.wrapping_mul(2_654_435_761);
+        check(&(0..3_000).map(|n| format!("/{:08x}", scattered(n))).collect::<Vec<_>>());
+        check(&(0..3_000).map(|n| format!("/{n:08}")).collect::<Vec<_>>());
+        check(&(0..3_000).rev().map(|n| format!("/{n:08}")).collect::<Vec<_>>());
+        check(
+            &(0..1_000)
+                .map(|n| format!("/pods/{}/web-{}", scattered(n) % 7, scattered(n)))
+                .collect::<Vec<_>>(),
+        );
+    }
+
+    #[test]
+    fn keys_that_are_alike_for_long_are_told_apart() {
+        let long = "x".repeat(300);
+        let of = |n: u32| "y".repeat((n % 50) as usize) + &long + &"\0".repeat((n / 50) as usize);
+        check(&(0..2_000).map(of).collect::<Vec<_>>());
     }
 
     #[test]
     fn ascending_keys_fill_their_leaves() {
         let mut index = Index::default();
-        (0..6_400).for_each(|n| drop(index.insert(record(&format!("/{n:08}")))));
+        (0..FULL * 100).for_each(|n| assert!(index.insert(record(&format!("/{n:08}"))).is_none()));
         assert_eq!(index.leaves.len(), 100);
     }
 
@@ -184,13 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn removed_keys_are_gone_and_leave_no_leaf() {
+    fn a_span_has_what_is_wanted_and_counts_the_rest() {
         let mut index = Index::default();
-        (0..1_000).for_each(|n| drop(index.insert(record(&format!("/{n:08}")))));
-        (0..1_000)
-            .rev()
-            .for_each(|n| assert!(index.remove(format!("/{n:08}").as_bytes()).is_some()));
-        assert!(index.leaves.is_empty());
-        assert!(index.remove(b"/never").is_none());
+        (0..1_000).for_each(|n| assert!(index.insert(record(&format!("/a/{n:08}"))).is_none()));
+        (0..1_000).for_each(|n| assert!(index.insert(record(&format!("/b/{n:08}"))).is_none()));
+        let span = index.span(b"/a/", b"/a/00000100", 10);
+        assert_eq!((span.leaves.len(), span.count), (1, 900));
     }
 }

@@ -10,6 +10,7 @@ mod entry;
 mod error;
 mod history;
 mod index;
+mod leaf;
 mod memory;
 mod op;
 mod options;

@@ -80,10 +80,11 @@ impl Log {
         self.summary.seal()
     }
 
-    /// Moves everything from the journal to tables.
+    /// Moves everything from the journal to tables, and frees what is not needed there.
     #[cfg(test)]
     pub fn flush(&self) -> fjall::Result<()> {
-        self.records.rotate_memtable_and_wait()
+        self.records.rotate_memtable_and_wait()?;
+        self.records.major_compact()
     }
 
     /// Writes planned changes and removes what the history up to `cut` alone needed; returns when it is on disk.
