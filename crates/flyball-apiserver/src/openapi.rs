@@ -70,14 +70,17 @@ fn document(key: &str, group: &Group, version: &Version) -> Arc<Document> {
 /// The whole document of one version.
 fn describe(group: &Group, version: &Version) -> Value {
     let mut components = schema::Components::new(&group.name, &version.name);
-    let mut paths = Map::new();
-    for kind in &version.kinds {
-        let names = components.kind(kind);
-        paths::of(kind, &names, &mut components, &mut paths);
+    let mut paths = paths::Paths::new(format!("/{}", key(&group.name, &version.name)), &mut components);
+    if let Some(kind) = version.kinds.iter().find(|kind| kind.custom.is_none()) {
+        paths.discovery(kind);
     }
+    for kind in &version.kinds {
+        paths.add(kind);
+    }
+    let paths = paths.finish();
     json!({
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": version::git_version()},
+        "info": {"title": "Kubernetes", "version": version::major_minor()},
         "paths": paths,
         "components": {"schemas": components.finish()}
     })

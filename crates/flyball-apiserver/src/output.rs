@@ -191,7 +191,11 @@ fn parsed(bytes: &[u8]) -> Result<Value> {
 fn list_bytes(list: &List) -> Vec<u8> {
     let resource = &list.kind.resource;
     let api_version = resource.api_version();
-    let metadata = list_metadata(list);
+    let mut metadata = list_metadata(list);
+    // a list without types of its own always has one
+    if list.kind.custom.is_some() && list.continue_.is_none() {
+        metadata["continue"] = json!("");
+    }
     let head = format!(
         r#"{{"kind":"{}","apiVersion":"{api_version}","metadata":{metadata},"items":["#,
         resource.list_kind

@@ -40,9 +40,12 @@ impl Printer {
     /// The printer for a kind.
     pub fn of(kind: &Kind) -> Printer {
         if let Some(custom) = &kind.custom {
-            let columns = custom.columns.iter().map(custom::definition);
-            let columns = std::iter::once(definition(&NAME)).chain(columns).collect();
-            let cells = Cells::Custom(custom.columns.iter().map(custom::Column::new).collect());
+            let own = match &custom.columns[..] {
+                [] => &[custom::default_column()],
+                columns => columns,
+            };
+            let columns = std::iter::once(definition(&NAME)).chain(own.iter().map(custom::definition)).collect();
+            let cells = Cells::Custom(own.iter().map(custom::Column::new).collect());
             return Printer { columns, cells };
         }
         let (columns, cells) = built_in(&kind.resource.group, &kind.resource.kind);

@@ -8,18 +8,30 @@ pub fn git_version() -> String {
     format!("{}+flyball.{}", kinds::builtin().version, env!("CARGO_PKG_VERSION"))
 }
 
+/// The same without its patch: `1.36`.
+pub fn major_minor() -> String {
+    let (major, minor) = numbers();
+    format!("{major}.{minor}")
+}
+
+fn numbers() -> (u32, u32) {
+    let mut numbers = kinds::builtin().version.trim_start_matches('v').split('.').map(str::parse);
+    let mut number = || numbers.next().and_then(Result::ok).unwrap_or_default();
+    (number(), number())
+}
+
 /// What `/version` answers.
 pub fn version() -> Value {
-    let version = kinds::builtin().version.trim_start_matches('v');
-    let mut numbers = version.split('.');
-    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let (major, minor) = numbers();
+    let older = minor.saturating_sub(1).to_string();
+    let (major, minor) = (major.to_string(), minor.to_string());
     json!({
         "major": major,
         "minor": minor,
         "emulationMajor": major,
         "emulationMinor": minor,
         "minCompatibilityMajor": major,
-        "minCompatibilityMinor": minor,
+        "minCompatibilityMinor": older,
         "gitVersion": git_version(),
         "gitCommit": "",
         "gitTreeState": "",

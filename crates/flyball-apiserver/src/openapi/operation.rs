@@ -39,6 +39,11 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// The operation that lists the kinds of a version, by one of them.
+    pub fn discovery(kind: &'a Kind) -> Operation<'a> {
+        Operation::new(kind, "discovery", Scope::Cluster)
+    }
+
     /// The same on a subresource.
     pub fn of_subresource(self, subresource: &'a Subresource) -> Operation<'a> {
         Operation { subresource: Some(subresource), ..self }
@@ -56,14 +61,13 @@ impl<'a> Operation<'a> {
 
     /// The operation in OpenAPI's words.
     pub fn describe(&self, components: &mut Components) -> Value {
-        let (group, version, kind) = self.group_version_kind();
-        let mut operation = json!({
-            "tags": [self.tag()],
-            "operationId": self.id(),
-            "responses": self.responses(components),
-            "x-kubernetes-action": self.action,
-            "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind}
-        });
+        let mut operation =
+            json!({"tags": [self.tag()], "operationId": self.id(), "responses": self.responses(components)});
+        if self.action != "discovery" {
+            let (group, version, kind) = self.group_version_kind();
+            operation["x-kubernetes-action"] = json!(self.action);
+            operation["x-kubernetes-group-version-kind"] = json!({"group": group, "version": version, "kind": kind});
+        }
         let parameters = self.parameters();
         if !parameters.is_empty() {
             operation["parameters"] = Value::Array(parameters);
@@ -95,30 +99,38 @@ impl<'a> Operation<'a> {
     fn id(&self) -> String {
         let resource = &self.kind.resource;
         let (verb, collection) = match self.action {
-            "list" => ("list", ""),
+            "discovery" => return format!("get{}APIResources", self.prefix()),
+            "watchlist" => ("watch", ""),
             "post" => ("create", ""),
             "put" => ("replace", ""),
             "get" => ("read", ""),
             "deletecollection" => ("delete", "Collection"),
             other => (other, ""),
         };
-        let group = match &*resource.group {
-            "" => "Core".to_owned(),
-            group => camel(group),
-        };
-        let version = camel(&resource.version);
+        let prefix = self.prefix();
+        let list = if self.action == "watchlist" { "List" } else { "" };
         let (scope, all) = match self.scope {
             Scope::Cluster => ("", ""),
             Scope::Namespaced => ("Namespaced", ""),
             Scope::AllNamespaces => ("", "ForAllNamespaces"),
         };
         let subresource = self.subresource.map(|subresource| camel(&subresource.name)).unwrap_or_default();
-        format!("{verb}{group}{version}{collection}{scope}{}{subresource}{all}", resource.kind)
+        format!("{verb}{prefix}{collection}{scope}{}{list}{subresource}{all}", resource.kind)
     }
 
-    fn parameters(&self) -> Vec<Value> {
+    /// `AppsV1`
+    fn prefix(&self) -> String {
+        let group = match &*self.kind.resource.group {
+            "" => "Core".to_owned(),
+            group => camel(group),
+        };
+        format!("{group}{}", camel(&self.kind.resource.version))
+    }
+
+    /// What it takes in the query.
+    pub fn parameters(&self) -> Vec<Value> {
         let names: &[(&str, &str)] = match self.action {
-            "list" => LIST,
+            "list" | "watchlist" | "watch" => LIST,
             "post" | "put" => WRITE,
             "patch" => PATCH,
             "delete" => DELETE,
@@ -131,7 +143,7 @@ impl<'a> Operation<'a> {
 
     fn request_body(&self, components: &mut Components) -> Option<Value> {
         let name = match self.action {
-            "post" | "put" => return Some(json!({"content": contents(self.body?), "required": true})),
+            "post" | "put" => return Some(json!({"content": self.contents(self.body?), "required": true})),
             "patch" => {
                 let schema = json!({"schema": reference(PATCH_TYPE)});
                 components.refer(PATCH_TYPE);
@@ -143,13 +155,22 @@ impl<'a> Operation<'a> {
             _ => return None,
         };
         components.refer(name);
-        Some(json!({"content": contents(name)}))
+        Some(json!({"content": self.contents(name)}))
+    }
+
+    /// A body: built-in kinds leave its encoding open, custom ones do not.
+    fn contents(&self, name: &str) -> Value {
+        match self.kind.custom {
+            None => json!({"*/*": {"schema": reference(name)}}),
+            Some(_) => answers(name, &[]),
+        }
     }
 
     fn responses(&self, components: &mut Components) -> Value {
         let status = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
         let (name, codes): (&str, &[(&str, &str)]) = match self.action {
-            "delete" | "deletecollection" => (status, &[("200", "OK"), ("202", "Accepted")]),
+            "delete" => (status, &[("200", "OK"), ("202", "Accepted")]),
+            "deletecollection" => (status, &[("200", "OK")]),
             "post" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created"), ("202", "Accepted")]),
             "put" | "patch" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")]),
             _ => (self.answer.unwrap_or(status), &[("200", "OK")]),
@@ -157,9 +178,13 @@ impl<'a> Operation<'a> {
         if name == status {
             components.refer(status);
         }
+        let streams: &[&str] = match self.action {
+            "list" | "watchlist" | "watch" if self.kind.custom.is_none() => &["application/json;stream=watch"],
+            _ => &[],
+        };
         let mut responses = json!({"401": {"description": "Unauthorized"}});
         for (code, description) in codes {
-            responses[code] = json!({"description": description, "content": contents(name)});
+            responses[code] = json!({"description": description, "content": answers(name, streams)});
         }
         responses
     }
@@ -218,10 +243,16 @@ const DELETE_COLLECTION: &[(&str, &str)] = &[
     ("propagationPolicy", "string"),
     ("resourceVersion", "string"),
     ("resourceVersionMatch", "string"),
+    ("sendInitialEvents", "boolean"),
+    ("timeoutSeconds", "integer"),
 ];
 
-fn contents(name: &str) -> Value {
-    json!({"application/json": {"schema": reference(name)}, "application/yaml": {"schema": reference(name)}})
+fn answers(name: &str, streams: &[&str]) -> Value {
+    let media_types = ["application/json", "application/yaml"].iter().chain(streams);
+    let content: Map<String, Value> = media_types
+        .map(|media_type| ((*media_type).to_owned(), json!({"schema": reference(name)})))
+        .collect();
+    Value::Object(content)
 }
 
 /// `rbac.authorization.k8s.io` becomes `RbacAuthorization`.

@@ -1,4 +1,4 @@
-//! The paths of a kind: its collection, one object, and each subresource.
+//! The paths of a kind: its collection, one object, each subresource, and the older way to watch.
 
 use super::operation::{Operation, Scope};
 use super::schema::{Components, Names};
@@ -6,77 +6,151 @@ use crate::registry::Kind;
 use flyball_schema::resource::Subresource;
 use serde_json::{Map, Value, json};
 
-/// Adds the paths of a kind.
-pub fn of(kind: &Kind, names: &Names, components: &mut Components, paths: &mut Map<String, Value>) {
-    let resource = &kind.resource;
-    let base = format!("/{}", super::key(&resource.group, &resource.version));
-    let collection = match resource.namespaced {
-        true => format!("{base}/namespaces/{{namespace}}/{}", resource.plural),
-        false => format!("{base}/{}", resource.plural),
-    };
-    let can = |verb: &str| resource.verbs.iter().any(|known| &**known == verb);
-    if resource.namespaced && can("list") {
-        let list = Operation::new(kind, "list", Scope::AllNamespaces).answers(&names.list);
-        paths.insert(format!("{base}/{}", resource.plural), json!({"get": list.describe(components)}));
+/// The paths of a document, as far as they are known.
+pub struct Paths<'a> {
+    base: String,
+    components: &'a mut Components,
+    paths: Map<String, Value>,
+}
+
+impl<'a> Paths<'a> {
+    /// No paths yet, below `/apis/<group>/<version>`.
+    pub fn new(base: String, components: &'a mut Components) -> Paths<'a> {
+        Paths { base, components, paths: Map::new() }
     }
-    let scope = if resource.namespaced {
-        Scope::Namespaced
-    } else {
-        Scope::Cluster
-    };
-    let operation = |action| Operation::new(kind, action, scope);
-    let mut item = Map::new();
-    if can("list") {
-        item.insert("get".into(), operation("list").answers(&names.list).describe(components));
+
+    /// The paths, by path.
+    pub fn finish(self) -> Map<String, Value> {
+        self.paths
     }
-    if can("create") {
-        item.insert("post".into(), operation("post").carries(&names.object).describe(components));
+
+    /// Adds the path that lists the kinds themselves.
+    pub fn discovery(&mut self, kind: &Kind) {
+        let list = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList";
+        self.components.refer_kind(list, "", "v1", "APIResourceList");
+        let get = Operation::discovery(kind).answers(list).describe(self.components);
+        self.paths.insert(format!("{}/", self.base), json!({"get": get}));
     }
-    if can("deletecollection") {
-        item.insert("delete".into(), operation("deletecollection").describe(components));
+
+    /// Adds a kind: its types, and its paths.
+    pub fn add(&mut self, kind: &Kind) {
+        let names = self.components.kind(kind);
+        self.kind(kind, &names);
     }
-    place(paths, collection.clone(), item, parameters(resource.namespaced, false));
-    let mut item = Map::new();
-    for (verb, method, action) in OBJECT_VERBS {
-        if can(verb) {
-            item.insert(method.into(), operation(action).carries(&names.object).describe(components));
+
+    fn kind(&mut self, kind: &Kind, names: &Names) {
+        let resource = &kind.resource;
+        let (plural, base) = (&resource.plural, self.base.clone());
+        let (scope, within) = match resource.namespaced {
+            true => (Scope::Namespaced, "namespaces/{namespace}/"),
+            false => (Scope::Cluster, ""),
+        };
+        if resource.namespaced && can(kind, "list") {
+            let list = Operation::new(kind, "list", Scope::AllNamespaces).answers(&names.list);
+            self.place(format!("{base}/{plural}"), vec![("get", list)], parameters(false, false));
+        }
+        let collection = format!("{base}/{within}{plural}");
+        self.collection(kind, names, scope, collection.clone());
+        self.object(kind, names, scope, format!("{collection}/{{name}}"));
+        for subresource in &resource.subresources {
+            self.subresource(kind, subresource, scope, &format!("{collection}/{{name}}"));
+        }
+        if kind.custom.is_none() && can(kind, "watch") {
+            self.watches(kind, scope, &format!("{within}{plural}"));
         }
     }
-    let object = format!("{collection}/{{name}}");
-    place(paths, object.clone(), item, parameters(resource.namespaced, true));
-    for subresource in &resource.subresources {
-        of_subresource(kind, subresource, scope, &object, components, paths);
+
+    fn collection(&mut self, kind: &Kind, names: &Names, scope: Scope, path: String) {
+        let operation = |action| Operation::new(kind, action, scope);
+        let mut operations = vec![];
+        if can(kind, "list") {
+            operations.push(("get", operation("list").answers(&names.list)));
+        }
+        if can(kind, "create") {
+            operations.push(("post", operation("post").carries(&names.object)));
+        }
+        if can(kind, "deletecollection") {
+            operations.push(("delete", operation("deletecollection")));
+        }
+        self.place(path, operations, parameters(kind.resource.namespaced, false));
+    }
+
+    fn object(&mut self, kind: &Kind, names: &Names, scope: Scope, path: String) {
+        let verbs = OBJECT_VERBS.iter().filter(|(verb, ..)| can(kind, verb));
+        let operation =
+            |&(_, method, action): &Carried| (method, Operation::new(kind, action, scope).carries(&names.object));
+        self.place(path, verbs.map(operation).collect(), parameters(kind.resource.namespaced, true));
+    }
+
+    fn subresource(&mut self, kind: &Kind, subresource: &Subresource, scope: Scope, object: &str) {
+        let Some(name) = type_name(kind, subresource, self.components) else {
+            return;
+        };
+        let verbs = OBJECT_VERBS.iter().chain(&[("create", "post", "post")]);
+        let verbs = verbs.filter(|(verb, ..)| subresource.verbs.iter().any(|known| &**known == *verb));
+        let operation = |&(_, method, action): &Carried| {
+            let operation = Operation::new(kind, action, scope).of_subresource(subresource);
+            (method, operation.carries(&name))
+        };
+        let path = format!("{object}/{}", subresource.name);
+        self.place(path, verbs.map(operation).collect(), parameters(kind.resource.namespaced, true));
+    }
+
+    /// Before lists could be watched, there were paths to watch.
+    fn watches(&mut self, kind: &Kind, scope: Scope, below: &str) {
+        let event = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
+        self.components.refer_watch_event(event);
+        let namespaced = kind.resource.namespaced;
+        let base = format!("{}/watch", self.base);
+        let mut place = |path, action, scope, parameters| {
+            let operation = Operation::new(kind, action, scope).answers(event);
+            self.place(path, vec![("get", operation)], parameters);
+        };
+        if namespaced {
+            let path = format!("{base}/{}", kind.resource.plural);
+            place(path, "watchlist", Scope::AllNamespaces, parameters(false, false));
+        }
+        place(format!("{base}/{below}"), "watchlist", scope, parameters(namespaced, false));
+        if can(kind, "get") {
+            place(format!("{base}/{below}/{{name}}"), "watch", scope, parameters(namespaced, true));
+        }
+    }
+
+    /// Adds a path. What all its operations take is said once, of the path.
+    fn place(&mut self, path: String, operations: Vec<(&str, Operation<'_>)>, mut parameters: Vec<Value>) {
+        let mut item = Map::new();
+        if let [(_, operation)] = &operations[..] {
+            parameters.extend(operation.parameters());
+            parameters.sort_by_key(|parameter| parameter["name"].as_str().map(str::to_owned));
+        }
+        for (method, operation) in &operations {
+            let mut described = operation.describe(self.components);
+            if operations.len() == 1
+                && let Some(described) = described.as_object_mut()
+            {
+                described.remove("parameters");
+            }
+            item.insert((*method).to_owned(), described);
+        }
+        if !item.is_empty() {
+            item.insert("parameters".into(), Value::Array(parameters));
+            self.paths.insert(path, Value::Object(item));
+        }
     }
 }
 
-const OBJECT_VERBS: [(&str, &str, &str); 4] = [
+/// A verb of discovery, the method that carries it, and its `x-kubernetes-action`.
+type Carried = (&'static str, &'static str, &'static str);
+
+const OBJECT_VERBS: [Carried; 4] = [
     ("get", "get", "get"),
     ("update", "put", "put"),
     ("patch", "patch", "patch"),
     ("delete", "delete", "delete"),
 ];
 
-fn of_subresource(
-    kind: &Kind,
-    subresource: &Subresource,
-    scope: Scope,
-    object: &str,
-    components: &mut Components,
-    paths: &mut Map<String, Value>,
-) {
-    let Some(name) = type_name(kind, subresource, components) else {
-        return;
-    };
-    let mut item = Map::new();
-    let verbs = OBJECT_VERBS.iter().copied().chain([("create", "post", "post")]);
-    for (verb, method, action) in verbs {
-        if subresource.verbs.iter().any(|known| &**known == verb) {
-            let operation = Operation::new(kind, action, scope).of_subresource(subresource).carries(&name);
-            item.insert(method.into(), operation.describe(components));
-        }
-    }
-    let path = format!("{object}/{}", subresource.name);
-    place(paths, path, item, parameters(kind.resource.namespaced, true));
+fn can(kind: &Kind, verb: &str) -> bool {
+    kind.resource.verbs.iter().any(|known| &**known == verb)
 }
 
 /// What the type of a subresource is called; none if it is a stream of bytes.
@@ -95,7 +169,8 @@ fn type_name(kind: &Kind, subresource: &Subresource, components: &mut Components
 }
 
 fn parameters(namespaced: bool, named: bool) -> Vec<Value> {
-    let path = |name: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "uniqueItems": true}});
+    let text = json!({"type": "string", "uniqueItems": true});
+    let path = |name: &str| json!({"name": name, "in": "path", "required": true, "schema": text});
     let mut parameters = vec![];
     if named {
         parameters.push(path("name"));
@@ -103,13 +178,6 @@ fn parameters(namespaced: bool, named: bool) -> Vec<Value> {
     if namespaced {
         parameters.push(path("namespace"));
     }
-    parameters.push(json!({"name": "pretty", "in": "query", "schema": {"type": "string", "uniqueItems": true}}));
+    parameters.push(json!({"name": "pretty", "in": "query", "schema": text}));
     parameters
-}
-
-fn place(paths: &mut Map<String, Value>, path: String, mut item: Map<String, Value>, parameters: Vec<Value>) {
-    if !item.is_empty() {
-        item.insert("parameters".into(), Value::Array(parameters));
-        paths.insert(path, Value::Object(item));
-    }
 }

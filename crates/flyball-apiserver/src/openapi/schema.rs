@@ -43,8 +43,12 @@ impl Components {
         let prefix = object.strip_suffix(&*resource.kind).unwrap_or_default();
         let list = format!("{prefix}{}", resource.list_kind);
         if !resource.list_kind.is_empty() {
-            let metadata = self.refer(&format!("{META}.ListMeta"));
-            let items = json!({"type": "array", "items": reference(&object)});
+            let mut metadata = self.refer(&format!("{META}.ListMeta"));
+            let mut items = json!({"type": "array", "items": reference(&object)});
+            if kind.custom.is_none() {
+                metadata["default"] = json!({});
+                items["items"] = json!({"allOf": [reference(&object)], "default": {}});
+            }
             let text = json!({"type": "string"});
             let properties = json!({"apiVersion": text, "items": items, "kind": text, "metadata": metadata});
             let schema = json!({"type": "object", "required": ["items"], "properties": properties});
@@ -64,6 +68,13 @@ impl Components {
     pub fn refer_kind(&mut self, name: &str, group: &str, version: &str, kind: &str) {
         self.add(name);
         self.mark(name, group, version, kind);
+    }
+
+    /// Adds the type of watch events; it is a kind of every group.
+    pub fn refer_watch_event(&mut self, name: &str) {
+        let (group, version) = (self.group.clone(), self.version.clone());
+        self.refer_kind(name, "", "v1", "WatchEvent");
+        self.mark(name, &group, &version, "WatchEvent");
     }
 
     /// The types, by name.
@@ -127,6 +138,23 @@ impl Components {
         schema
     }
 
+    /// A type inside a list or a map: where Go has no pointer, its zero value is the default.
+    fn element(&mut self, node: Node<'_>) -> Value {
+        let zero = match (&node.schema().form, &node.schema().name) {
+            (Form::String, None) if node.format.is_none() => json!(""),
+            (Form::Integer | Form::Number, None) => json!(0),
+            (Form::Boolean, None) => json!(false),
+            (Form::Object(object), Some(_)) if !object.fields.is_empty() => json!({}),
+            _ => return self.value(node),
+        };
+        let mut schema = match node.schema().name.as_deref() {
+            Some(name) => self.refer(name),
+            None => self.form(node),
+        };
+        schema["default"] = node.default.clone().unwrap_or(zero);
+        schema
+    }
+
     /// What a type's values look like.
     fn form(&mut self, node: Node<'_>) -> Value {
         let mut schema = match &node.schema().form {
@@ -138,11 +166,11 @@ impl Components {
             Form::IntOrString => json!({"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"}),
             Form::Quantity => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
             Form::List(list) => {
-                let items = self.value(node.at(list.items));
+                let items = self.element(node.at(list.items));
                 listed(json!({"type": "array", "items": items}), &list.kind)
             }
             Form::Map(map) => {
-                let values = self.value(node.at(map.values));
+                let values = self.element(node.at(map.values));
                 atomic(json!({"type": "object", "additionalProperties": values}), map.atomic)
             }
             Form::Object(object) => atomic(self.object(node, &object.fields), object.atomic && !node.preserve_unknown),
@@ -171,15 +199,15 @@ impl Components {
 
     fn field(&mut self, node: Node<'_>, field: &Field) -> Value {
         let mut schema = self.value(node.at(field.schema));
-        let Some(patch) = &field.patch else { return schema };
         // nothing may stand beside a bare reference
         if let Some(name) = schema.get("$ref").cloned() {
             schema = json!({"allOf": [{"$ref": name}]});
         }
+        let patch = field.patch.as_deref().cloned().unwrap_or_default();
         if let Some(key) = &patch.merge_key {
             schema["x-kubernetes-patch-merge-key"] = json!(key);
         }
-        let strategy = strategy(patch);
+        let strategy = strategy(&patch);
         if !strategy.is_empty() {
             schema["x-kubernetes-patch-strategy"] = json!(strategy);
         }
@@ -239,7 +267,7 @@ fn published(mut schema: Value) -> Value {
 
 fn listed(mut schema: Value, kind: &ListKind) -> Value {
     match kind {
-        ListKind::Atomic => {}
+        ListKind::Atomic => schema["x-kubernetes-list-type"] = json!("atomic"),
         ListKind::Set => schema["x-kubernetes-list-type"] = json!("set"),
         ListKind::Map(keys) => {
             schema["x-kubernetes-list-type"] = json!("map");

@@ -12,6 +12,18 @@ pub struct Column {
     kind: String,
 }
 
+/// The column of a custom resource that has none.
+pub fn default_column() -> registry::Column {
+    registry::Column {
+        name: "Age".into(),
+        kind: "date".into(),
+        format: String::new(),
+        description: super::AGE.description.into(),
+        priority: 0,
+        json_path: ".metadata.creationTimestamp".into(),
+    }
+}
+
 /// What the client is told of a column.
 pub fn definition(column: &registry::Column) -> Value {
     let registry::Column { name, kind, format, priority, json_path, .. } = column;
