@@ -42,7 +42,11 @@ impl Content {
         match documents {
             Ok(documents) if !documents.is_empty() && documents.iter().all(is_event) => Self::Events(documents),
             Ok(mut documents) if documents.len() == 1 => Self::Json(documents.swap_remove(0)),
-            _ => Self::Text(String::from_utf8_lossy(bytes).into_owned()),
+            // how YAML quotes and wraps is the writer's own business
+            _ => match serde_saphyr::from_slice(bytes) {
+                Ok(document @ Value::Object(_)) => Self::Json(document),
+                _ => Self::Text(String::from_utf8_lossy(bytes).into_owned()),
+            },
         }
     }
 }

@@ -160,6 +160,16 @@ async fn open_api_follows_the_definitions() {
     create(&server, DEFINITIONS, widgets()).await;
 
     let index = ask(&server, "/openapi/v3", &[]).await.json();
+    let groups = ask(&server, "/apis", &[]).await.json();
+    for version in groups["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|group| group["versions"].as_array().unwrap())
+    {
+        let path = format!("apis/{}", version["groupVersion"].as_str().unwrap());
+        assert!(index["paths"].get(&path).is_some(), "{path}");
+    }
     let url = index["paths"]["apis/example.dev/v1"]["serverRelativeURL"].as_str().unwrap();
     let document = ask(&server, url, &[]).await;
 
