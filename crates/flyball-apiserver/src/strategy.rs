@@ -405,6 +405,7 @@ const EVENT: Strategy = Strategy {
     dependents: Dependents::Unsupported,
     fields: builtin::event::FIELDS,
     default: builtin::event::default,
+    prepare: builtin::event::prepare,
     validate: builtin::event::validate,
     ..PLAIN
 };

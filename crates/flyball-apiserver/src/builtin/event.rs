@@ -128,3 +128,14 @@ pub fn default(event: &mut Value) {
         fill(event, "reportingInstance", "");
     }
 }
+
+/// Writes `null` for times that are absent. Nobody owns those, so this comes after `default`.
+pub fn prepare(event: &mut Value, _live: Option<&Value>) {
+    let times = match event["apiVersion"] == "v1" {
+        true => ["firstTimestamp", "lastTimestamp"],
+        false => ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"],
+    };
+    for field in times.into_iter().chain(["eventTime"]) {
+        fill(event, field, Value::Null);
+    }
+}

@@ -6,16 +6,11 @@ use flyball_schema::violation::Violation;
 use serde_json::Value;
 
 /// Times that Go keeps as a value and not as a pointer: where they are absent it writes `null`.
-const ZERO_TIMES: [&str; 12] = [
-    "deprecatedFirstTimestamp",
-    "deprecatedLastTimestamp",
-    "eventTime",
+const ZERO_TIMES: [&str; 7] = [
     "evictionTime",
     "finishedAt",
-    "firstTimestamp",
     "lastHeartbeatTime",
     "lastProbeTime",
-    "lastTimestamp",
     "lastTransitionTime",
     "lastUpdateTime",
     "startedAt",

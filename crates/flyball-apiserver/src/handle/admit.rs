@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::object;
 use crate::status::{Cause, Result, Status};
 use bytes::Bytes;
+use serde_json::Value;
 
 /// Namespaces that nobody may delete.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -38,6 +39,27 @@ pub(super) async fn create(call: &Call, name: &str) -> Result<()> {
         field: "metadata.namespace".into(),
     });
     Err(status)
+}
+
+/// Refuses a pod that names a service account which is not there. The account `default` need not be: nothing here would
+/// make it.
+// plugin/pkg/admission/serviceaccount/admission.go
+pub(super) async fn pod(call: &Call, pod: &Value) -> Result<()> {
+    let (Some(namespace), Some(account)) = (call.namespace(), pod["spec"]["serviceAccountName"].as_str()) else {
+        return Ok(());
+    };
+    if !call.kind.is("", "pods") || matches!(account, "" | "default") {
+        return Ok(());
+    }
+    match call.store().get(format!("core/serviceaccounts/{namespace}/{account}")).await {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => {
+            let why =
+                format!("error looking up service account {namespace}/{account}: serviceaccount {account:?} not found");
+            Err(Status::forbidden(&call.kind.resource, object::name(pod), why))
+        }
+        Err(error) => call.store_failed(error),
+    }
 }
 
 /// Refuses the deletion of a namespace that no cluster can do without.

@@ -44,6 +44,7 @@ pub(super) fn own(call: &Call, options: &WriteOptions, object: &mut Value) {
 /// Stores an object that has been decoded, defaulted and is owned, under its own name or one made for it.
 pub(crate) async fn store(call: &Call, object: Value, dry_run: bool) -> Result<Answer> {
     admit::create(call, object::name(&object)).await?;
+    admit::pod(call, &object).await?;
     let mut names = 0;
     loop {
         let mut new = object.clone();

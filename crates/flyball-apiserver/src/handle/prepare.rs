@@ -204,8 +204,13 @@ pub(super) fn check(kind: &Kind, part: Part, object: &Value, live: Option<&Value
     if violations.is_empty() {
         return Ok(());
     }
-    let resource = &kind.resource;
-    Err(Status::invalid(&resource.group, &resource.kind, object::name(object), causes(violations)))
+    // Events of both groups are one kind to a real server: that of the core group.
+    let group = if kind.is("events.k8s.io", "events") {
+        ""
+    } else {
+        &*kind.resource.group
+    };
+    Err(Status::invalid(group, &kind.resource.kind, object::name(object), causes(violations)))
 }
 
 fn create_violations(kind: &Kind, object: &Value) -> Vec<Violation> {

@@ -3,6 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod ask;
+mod builtins;
 mod custom;
+mod deleting;
+mod limits;
+mod listing;
 mod objects;
 mod watching;
+mod writing;

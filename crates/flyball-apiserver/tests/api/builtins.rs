@@ -1,0 +1,162 @@
+//! What built-in kinds have that others have not.
+
+use crate::ask::Server;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+
+fn service(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_two_services_share_an_address_or_a_port() {
+    let server = Server::start().await;
+    let mut addresses = HashSet::new();
+    let mut ports = HashSet::new();
+    for number in 0..50 {
+        let created = server.post(SERVICES, service(&format!("s{number}"))).await.body;
+        assert!(addresses.insert(created["spec"]["clusterIP"].as_str().unwrap().to_owned()));
+        assert!(ports.insert(created["spec"]["ports"][0]["nodePort"].as_i64().unwrap()));
+    }
+
+    let taken = addresses.iter().next().unwrap();
+    let mut copy = service("copy");
+    copy["spec"]["clusterIP"] = json!(taken);
+    let refused = server.post(SERVICES, copy.clone()).await;
+    assert_eq!(refused.code, 422);
+    let why = format!("failed to allocate IP {taken}: provided IP is already allocated");
+    assert!(refused.body["message"].as_str().unwrap().ends_with(&why), "{}", refused.body["message"]);
+
+    server.delete(SERVICES, json!(null)).await;
+    assert_eq!(server.post(SERVICES, copy).await.code, 201, "a deleted service gives its address back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_keeps_its_address_through_updates() {
+    let server = Server::start().await;
+    let created = server.post(SERVICES, service("web")).await.body;
+
+    let mut changed = service("web");
+    changed["spec"]["ports"] = json!([{"name": "a", "port": 80}, {"name": "b", "port": 81}]);
+    let updated = server.put(&format!("{SERVICES}/web"), changed).await.body;
+
+    assert_eq!(updated["spec"]["clusterIP"], created["spec"]["clusterIP"]);
+    assert_eq!(updated["spec"]["ports"][0]["nodePort"], created["spec"]["ports"][0]["nodePort"]);
+    assert!(updated["spec"]["ports"][1]["nodePort"].is_number());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_the_same_in_both_groups() {
+    let server = Server::start().await;
+    let event = json!({"metadata": {"name": "e"}, "eventTime": "2026-01-01T00:00:00.000000Z", "action": "Greet",
+        "reason": "Greeted", "type": "Normal", "note": "hello", "reportingController": "example.dev/greeter",
+        "reportingInstance": "a", "regarding": {"kind": "Pod", "name": "p", "namespace": "default"}});
+
+    assert_eq!(server.post("/apis/events.k8s.io/v1/namespaces/default/events", event).await.code, 201);
+
+    let old = server
+        .get("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dp")
+        .await
+        .body;
+    assert_eq!(old["items"][0]["message"], "hello");
+    let path = "/api/v1/namespaces/default/events/e";
+    server.patch("merge-patch+json", path, json!({"message": "hello again"})).await;
+    let new = server.get("/apis/events.k8s.io/v1/namespaces/default/events/e").await.body;
+    assert_eq!((&new["note"], &new["regarding"]["name"]), (&json!("hello again"), &json!("p")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_is_the_same_in_both_versions() {
+    let server = Server::start().await;
+    let spec = json!({"maxReplicas": 3, "targetCPUUtilizationPercentage": 50, "scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}});
+    let path = |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers");
+
+    let created = server.post(&path("v1"), json!({"metadata": {"name": "a"}, "spec": spec})).await;
+    assert_eq!((created.code, &created.body["spec"]["targetCPUUtilizationPercentage"]), (201, &json!(50)));
+    let new = server.get(&format!("{}/a", path("v2"))).await.body;
+
+    assert_eq!(new["apiVersion"], "autoscaling/v2");
+    assert_eq!(new["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployments_selector_fits_its_template_and_stays() {
+    let server = Server::start().await;
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let deployment = |selector: &str| {
+        let template =
+            json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "a:1"}]}});
+        json!({"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"app": selector}}, "template": template}})
+    };
+
+    let odd = server.post(path, deployment("db")).await;
+    assert_eq!(
+        (odd.code, odd.body["details"]["causes"][0]["field"].as_str()),
+        (422, Some("spec.template.metadata.labels"))
+    );
+    server.post(path, deployment("web")).await;
+    let changed = server
+        .patch(
+            "merge-patch+json",
+            &format!("{path}/web"),
+            json!({"spec": {"selector": {"matchLabels": {"tier": "x"}}}}),
+        )
+        .await;
+
+    assert_eq!(changed.code, 422);
+    assert!(
+        changed.body["message"].as_str().unwrap().contains("field is immutable"),
+        "{}",
+        changed.body["message"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_takes_plain_text_and_never_shows_it() {
+    let server = Server::start().await;
+
+    let created = server
+        .post(
+            "/api/v1/namespaces/default/secrets",
+            json!({"metadata": {"name": "a"}, "stringData": {"k": "v"}}),
+        )
+        .await
+        .body;
+
+    assert_eq!(
+        (&created["data"]["k"], &created["type"], &created["stringData"]),
+        (&json!("dg=="), &json!("Opaque"), &Value::Null)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_eviction_deletes_a_pod_unless_a_budget_holds_it() {
+    let server = Server::start().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    for name in ["a", "b"] {
+        let pod = json!({"metadata": {"name": name, "labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "a:1"}]}});
+        server.post(pods, pod).await;
+        server
+            .patch(
+                "merge-patch+json",
+                &format!("{pods}/{name}/status"),
+                json!({"status": {"phase": "Running"}}),
+            )
+            .await;
+    }
+    let budget =
+        json!({"metadata": {"name": "held"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "b"}}}});
+    server.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget).await;
+    let evict = async |name: &str| {
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
+        server.post(&format!("{pods}/{name}/eviction"), eviction).await.code
+    };
+
+    assert_eq!((evict("a").await, evict("b").await, evict("c").await), (201, 429, 404));
+    assert_eq!(
+        (server.get(&format!("{pods}/a")).await.code, server.get(&format!("{pods}/b")).await.code),
+        (404, 200)
+    );
+}

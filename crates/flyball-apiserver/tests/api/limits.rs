@@ -1,0 +1,82 @@
+//! What the server does not take, and says so.
+
+use crate::ask::Server;
+use http::Method;
+use serde_json::{Value, json};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test(start_paused = true)]
+async fn bodies_have_a_limit() {
+    let server = Server::start().await;
+    let body = format!("{{\"data\": {{\"a\": \"{}\"}}}}", "x".repeat(3 * 1024 * 1024));
+
+    let refused = server.ask(Method::POST, MAPS, &body).await;
+
+    assert_eq!((refused.code, refused.body["reason"].as_str()), (413, Some("RequestEntityTooLarge")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_json_patch_has_a_limit() {
+    let server = Server::start().await;
+    server.post(MAPS, json!({"metadata": {"name": "a"}})).await;
+    let patch: Vec<Value> = (0..10_001)
+        .map(|_| json!({"op": "test", "path": "/kind", "value": "ConfigMap"}))
+        .collect();
+
+    let refused = server.patch("json-patch+json", &format!("{MAPS}/a"), Value::from(patch)).await;
+
+    assert_eq!(refused.code, 413);
+    assert_eq!(
+        refused.body["message"],
+        "The allowed maximum operations in a JSON patch is 10000, got 10001"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn encodings_that_are_not_supported_are_refused_by_name() {
+    let server = Server::start().await;
+    server.post(MAPS, json!({"metadata": {"name": "a"}})).await;
+
+    let protobuf = server.send(Method::POST, MAPS, "application/vnd.kubernetes.protobuf", "k8s").await;
+    let strategic = server.patch("strategic-merge-patch+json", &format!("{MAPS}/a"), json!({})).await;
+
+    assert_eq!((protobuf.code, strategic.code), (415, 415));
+    for refused in [protobuf, strategic] {
+        assert!(
+            refused.body["message"]
+                .as_str()
+                .unwrap()
+                .contains("accepted media types include: application/json")
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_there_is_told_apart_from_what_cannot_be_done() {
+    let server = Server::start().await;
+    server
+        .post(
+            "/api/v1/namespaces/default/pods",
+            json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "a:1"}]}}),
+        )
+        .await;
+    for (method, path, code) in [
+        (Method::GET, "/api/v1/foos", 404),
+        (Method::GET, "/apis/foo.bar/v1/foos", 404),
+        (Method::GET, "/api/v1/namespaces/default/nodes", 404),
+        (Method::POST, "/api/v1/pods", 405),
+        (Method::DELETE, "/api/v1/pods", 405),
+        (Method::PUT, "/api/v1/namespaces/default/pods", 405),
+        (Method::HEAD, "/api/v1/namespaces/default", 405),
+        (Method::GET, "/api/v1/namespaces/default/bindings", 405),
+        (Method::GET, "/api/v1/namespaces/default/pods/a/foo", 404),
+        (Method::GET, "/api/v1/namespaces/default/pods/none/log", 404),
+        (Method::GET, "/api/v1/namespaces/default/pods/a/log", 405),
+        (Method::GET, "/api/v1/namespaces/default/configmaps/a%25b", 400),
+        (Method::GET, "/api/v1/namespaces/default/configmaps?timeout=soon", 400),
+    ] {
+        let answer = server.ask(method.clone(), path, "").await;
+        assert_eq!(answer.code, code, "{method} {path}: {}", answer.body);
+    }
+}
