@@ -6,6 +6,7 @@ mod directory;
 mod engine;
 mod journal;
 mod log;
+mod summary;
 mod writer;
 
 use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Watch};

@@ -1,6 +1,6 @@
 //! Checks the engine's files before the engine reads them: it trusts some of them blindly, and starts empty without others.
 
-use super::{directory::Directory, journal, log::Summary};
+use super::{directory::Directory, journal, summary::Summary};
 use crate::Error;
 use std::{fs, io, path::Path};
 use xxhash_rust::xxh3::xxh3_128;

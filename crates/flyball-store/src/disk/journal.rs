@@ -1,7 +1,7 @@
 //! Checks the engine's journals before the engine reads them: the engine cuts a journal off at the first thing in it that
 //! it does not understand, which is right for a write that a crash cut short, and wrong for a damaged file.
 
-use super::{engine::Flaw, log::Summary};
+use super::{engine::Flaw, summary::Summary};
 use std::{
     fs::{self, File},
     io::{self, Read},

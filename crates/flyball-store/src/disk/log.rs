@@ -1,7 +1,11 @@
 //! What is kept on disk: every record that the latest state or the history needs, by revision, and one line that sums
 //! them up. Commits of a batch reach the disk in one atomic write.
 
-use super::{directory::Directory, engine};
+use super::{
+    directory::Directory,
+    engine,
+    summary::{Summary, record_key},
+};
 use crate::{Error, Result};
 use crate::{
     core::State,
@@ -10,29 +14,16 @@ use crate::{
     record::Record,
 };
 use fjall::{
-    Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode,
     config::{BlockSizePolicy, FilterPolicy, PinningPolicy},
 };
 use std::{io, path::Path};
-
-/// The key of the summary; records sort below it.
-const SUMMARY: &[u8] = b"summary";
 
 /// The log of a data directory, as the engine keeps it.
 pub(crate) struct Log {
     summary: Summary,
     records: Keyspace,
     database: Database,
-}
-
-/// What the log must hold, written with every batch and compared when it is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Summary {
-    pub revision: u64,
-    pub compacted: u64,
-    records: u64,
-    /// The sum of a hash of each record's revision and position.
-    sum: u64,
 }
 
 impl Log {
@@ -48,7 +39,7 @@ impl Log {
     fn create(directory: &Directory) -> Result<Log> {
         let started = start(&directory.engine()).and_then(|(database, records)| {
             let summary = Summary::default();
-            records.insert(SUMMARY, summary.bytes())?;
+            records.insert(summary.key(), summary.bytes())?;
             database.persist(PersistMode::SyncAll)?;
             Ok(Log { summary, records, database })
         });
@@ -59,13 +50,17 @@ impl Log {
         let path = directory.engine();
         let journaled = engine::verify(&path).map_err(|flaw| flaw.at(directory))?;
         let (database, records) = start(&path).map_err(|error| refused(directory, error))?;
-        let summary = records.get(SUMMARY).map_err(|error| refused(directory, error))?;
-        let summary = summary.as_deref().and_then(Summary::read);
+        let last = records
+            .last_key_value()
+            .map(Guard::value)
+            .transpose()
+            .map_err(|error| refused(directory, error))?;
+        let summary = last.as_deref().and_then(Summary::read);
         let Some(summary) = summary.filter(|summary| journaled.is_none_or(|expected| expected == *summary)) else {
             return Err(directory.damaged("what was written last is missing"));
         };
         let sealed = directory.sealed()?;
-        if sealed.as_ref().is_some_and(|sealed| *sealed != summary.seal()) {
+        if sealed.as_ref().is_some_and(|sealed| *sealed != summary.text()) {
             return Err(directory.damaged("it is not as it was closed"));
         }
         let state = load(directory, &records, &summary)?;
@@ -77,7 +72,7 @@ impl Log {
 
     /// Stops the engine; says what there is to be found when it starts again.
     pub fn close(self) -> String {
-        self.summary.seal()
+        self.summary.text()
     }
 
     /// Moves everything from the journal to tables, and frees what is not needed there.
@@ -92,70 +87,33 @@ impl Log {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         let mut summary = Summary { revision: plan.revision, compacted: cut, ..self.summary };
         for Change { record, .. } in &plan.changes {
-            batch.insert(&self.records, key(record), record.bytes().clone());
+            batch.insert(&self.records, record_key(record), record.bytes().clone());
             summary.add(record);
         }
         for change in history.until(cut) {
             let removal = Some(&change.record).filter(|record| record.is_removal());
             for record in change.previous.iter().chain(removal) {
-                batch.remove(&self.records, key(record));
+                batch.remove(&self.records, record_key(record));
                 summary.remove(record);
             }
         }
-        batch.insert(&self.records, SUMMARY, summary.bytes());
+        if summary.revision != self.summary.revision {
+            batch.remove(&self.records, self.summary.key());
+        }
+        batch.insert(&self.records, summary.key(), summary.bytes());
         batch.commit()?;
         self.summary = summary;
         Ok(())
     }
 }
 
-impl Summary {
-    fn bytes(&self) -> Vec<u8> {
-        [self.revision, self.compacted, self.records, self.sum].map(u64::to_be_bytes).concat()
-    }
-
-    pub fn read(bytes: &[u8]) -> Option<Summary> {
-        let bytes: &[u8; 32] = bytes.try_into().ok()?;
-        let field = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        Some(Summary {
-            revision: field(0),
-            compacted: field(8),
-            records: field(16),
-            sum: field(24),
-        })
-    }
-
-    fn seal(&self) -> String {
-        format!(
-            "revision {} of which {} are compacted in {} records {:016x}\n",
-            self.revision, self.compacted, self.records, self.sum
-        )
-    }
-
-    pub fn is_at(key: &[u8]) -> bool {
-        key == SUMMARY
-    }
-
-    fn add(&mut self, record: &Record) {
-        self.records += 1;
-        self.sum = self.sum.wrapping_add(xxhash_rust::xxh3::xxh3_64(&key(record)));
-    }
-
-    fn remove(&mut self, record: &Record) {
-        self.records -= 1;
-        self.sum = self.sum.wrapping_sub(xxhash_rust::xxh3::xxh3_64(&key(record)));
-    }
-}
-
-fn key(record: &Record) -> Vec<u8> {
-    [&record.revision().to_be_bytes()[..], &record.position().to_be_bytes()].concat()
-}
-
-/// Starts the engine. Its caches are small: nothing is read from it after it was opened.
+/// Starts the engine. Its caches are small, because nothing is read from it after it was opened, and so are its tables in
+/// memory, because they keep values that are replaced from being freed.
 fn start(path: &Path) -> fjall::Result<(Database, Keyspace)> {
     let database = Database::builder(path).cache_size(1 << 20).open()?;
     let options = || {
         KeyspaceCreateOptions::default()
+            .max_memtable_size(16 << 20)
             .data_block_size_policy(BlockSizePolicy::all(16 << 10))
             .filter_policy(FilterPolicy::disabled())
             .index_block_pinning_policy(PinningPolicy::all(false))
@@ -171,10 +129,10 @@ fn load(directory: &Directory, records: &Keyspace, summary: &Summary) -> Result<
     let mut found = Summary { records: 0, sum: 0, ..*summary };
     for pair in records.iter() {
         let (at, bytes) = pair.into_inner().map_err(|error| refused(directory, error))?;
-        if Summary::is_at(&at) {
+        if at[..] == summary.key() {
             continue;
         }
-        let record = Record::read(&bytes).filter(|record| key(record) == at[..]);
+        let record = Record::read(&bytes).filter(|record| record_key(record) == at[..]);
         let record = record.ok_or_else(|| directory.damaged("a record cannot be read"))?;
         found.add(&record);
         state
