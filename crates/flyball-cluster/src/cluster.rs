@@ -1,0 +1,87 @@
+//! A cluster in this process: an API server, and the controllers that work on it.
+
+use crate::{collector, deployment, kinds::Kinds, kubelet, namespace, node, replica_set, scheduler, service_account};
+use flyball::{Operator, Running};
+use flyball_apiserver::ApiServer;
+use flyball_store::Store;
+use http::{HeaderValue, Request, header::USER_AGENT};
+use kube::{Client, client::Body};
+use tower::ServiceExt;
+
+/// A whole Kubernetes cluster: dropping it is like pulling the plug.
+pub struct Cluster {
+    server: ApiServer,
+    controllers: Running,
+}
+
+/// Why a cluster does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The API server could not read or seed its store.
+    #[error("start the API server: {0}")]
+    Serve(String),
+    /// The controllers did not start.
+    #[error("start the controllers: {0}")]
+    Control(String),
+}
+
+impl Cluster {
+    /// Starts a cluster on what a store holds: where an earlier one left off, this one goes on.
+    pub async fn start(store: Store) -> Result<Cluster, StartError> {
+        let server = ApiServer::start(store)
+            .await
+            .map_err(|status| StartError::Serve(status.message.clone()))?;
+        let operator = operator(&server);
+        let client = client(&server, operator.name());
+        let controllers = operator.start(client).await.map_err(|error| StartError::Control(error.to_string()))?;
+        Ok(Cluster { server, controllers })
+    }
+
+    /// A client with every right. It reaches the API server without a socket.
+    pub fn client(&self) -> Client {
+        client(&self.server, "flyball")
+    }
+
+    /// The API server, to be served on a port for others.
+    pub fn api_server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// Ends the controllers' work in good order. The store stays as it is.
+    pub async fn stop(self) {
+        self.controllers.stop().await;
+    }
+}
+
+/// All controllers of a cluster, under the name that users know from their objects' managed fields.
+fn operator(server: &ApiServer) -> Operator {
+    let kinds = Kinds::of(server.clone());
+    let clock = server.clock();
+    let operator = Operator::new("kube-controller-manager")
+        .controller(deployment::controller())
+        .controller(replica_set::controller())
+        .controller(namespace::controller(&kinds))
+        .controller(service_account::controller())
+        .controller(node::controller())
+        .controller(scheduler::controller())
+        .controller(kubelet::controller())
+        .task("node", move |client| node::register(client, clock.now()));
+    collector::controllers(&kinds).into_iter().fold(operator, Operator::controller)
+}
+
+/// A client that says who it is, as every client does.
+fn client(server: &ApiServer, name: &str) -> Client {
+    let agent = HeaderValue::from_str(&format!("{name}/{}", env!("CARGO_PKG_VERSION"))).expect("a name is ASCII");
+    let server = server.clone();
+    let service = tower::service_fn(move |mut request: Request<Body>| {
+        request.headers_mut().entry(USER_AGENT).or_insert_with(|| agent.clone());
+        server.clone().oneshot(request)
+    });
+    Client::new(service, "default")
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Cluster")
+    }
+}

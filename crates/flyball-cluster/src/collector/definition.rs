@@ -1,0 +1,72 @@
+//! Starts collecting the objects of a custom resource when it is defined, and stops when its definition is gone.
+
+use super::{controller, is_collected};
+use crate::kinds::Kinds;
+use flyball::{Action, Context, Controlled, Controller, Result};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    ResourceExt,
+    api::{ApiResource, PartialObjectMeta},
+};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+use tokio::time::sleep;
+
+/// How long a kind that has gone is still listened to: its objects went before it, and the news may be on its way.
+const ECHO: Duration = Duration::from_secs(1);
+
+type Definition = PartialObjectMeta<CustomResourceDefinition>;
+
+/// The controller of definitions.
+pub(super) fn definitions(kinds: &Kinds) -> Controller {
+    let custom = Arc::new(Custom { kinds: kinds.clone(), running: Mutex::default() });
+    let (terminating, gone) = (custom.clone(), custom.clone());
+    let reconcile = |custom: Arc<Custom>| {
+        move |definition: Arc<Definition>, ctx: Context| {
+            let custom = custom.clone();
+            async move { custom.follow(&definition.name_any(), &ctx) }
+        }
+    };
+    // The objects of a definition that is being deleted still have dependents.
+    Controller::new(reconcile(custom))
+        .terminating(reconcile(terminating))
+        .gone(move |key| gone.forget(key.name()))
+}
+
+/// The collectors of custom resources.
+struct Custom {
+    kinds: Kinds,
+    running: Mutex<HashMap<String, (ApiResource, Controlled)>>,
+}
+
+impl Custom {
+    fn follow(&self, definition: &str, ctx: &Context) -> Result {
+        let Some(kind) = self.kinds.defined_by(definition).filter(is_collected) else {
+            return Ok(Action::await_change());
+        };
+        let mut running = self.lock();
+        let resource = kind.resource.clone();
+        if running.get(definition).is_none_or(|(known, _)| *known != resource) {
+            let collector = ctx.control(controller(kind, &self.kinds))?;
+            running.insert(definition.to_owned(), (resource, collector));
+        }
+        Ok(Action::await_change())
+    }
+
+    fn forget(&self, definition: &str) {
+        if let Some((resource, collector)) = self.lock().remove(definition) {
+            self.kinds.withdraw(&resource);
+            tokio::spawn(async move {
+                sleep(ECHO).await;
+                drop(collector);
+            });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (ApiResource, Controlled)>> {
+        self.running.lock().expect("nothing panics under this lock")
+    }
+}

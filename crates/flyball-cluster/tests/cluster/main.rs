@@ -1,0 +1,7 @@
+//! A whole cluster in the process, on a paused clock.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod collector;
+mod deployment;
+mod namespace;

@@ -1,0 +1,10 @@
+//! What a test imports: [`Cluster`], a whole Kubernetes cluster inside the test's process.
+//!
+//! It starts in milliseconds and opens no socket. Under `#[tokio::test(start_paused = true)]` its time is virtual: a grace
+//! period of five minutes passes as soon as nothing else is left to do.
+
+mod cluster;
+mod place;
+mod wait;
+
+pub use cluster::Cluster;
