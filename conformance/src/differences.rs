@@ -69,6 +69,7 @@ impl Differences {
                 }
             }
         }
+        reasons.sort_unstable();
         reasons.dedup();
         (reasons, unexplained)
     }
@@ -86,11 +87,11 @@ impl Differences {
     }
 }
 
-/// Whether `name` is what `pattern` says, part by part between slashes; a pattern's end covers what is below it.
+/// Whether `name` is what `pattern` says, part by part between slashes.
 fn matches(pattern: &str, name: &str) -> bool {
     fn parts(pattern: &[&str], name: &[&str]) -> bool {
         match (pattern, name) {
-            ([], _) => true,
+            ([], []) => true,
             (["**", rest @ ..], _) => (0..=name.len()).any(|skipped| parts(rest, &name[skipped..])),
             (["*", pattern @ ..], [_, name @ ..]) => parts(pattern, name),
             ([first, pattern @ ..], [second, name @ ..]) if first == second => parts(pattern, name),
@@ -104,14 +105,14 @@ fn matches(pattern: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# Differences\n\nprose\n\n- `pod/*` `body/spec/tolerations`: no such admission.\n";
+    const TEXT: &str = "# Differences\n\nprose\n\n- `pod/*` `body/spec/tolerations/**`: no such admission.\n";
 
     fn difference(path: &str) -> Difference {
         Difference { path: path.into(), reference: None, ours: None }
     }
 
     #[test]
-    fn a_line_explains_what_it_names_and_what_is_below() {
+    fn a_line_explains_what_it_names_and_nothing_else() {
         let differences = Differences::parse(TEXT).unwrap();
         let found = vec![
             difference("body/spec/tolerations/0/key"),
@@ -127,7 +128,7 @@ mod tests {
     fn a_line_that_explains_nothing_any_more_is_idle() {
         let differences = Differences::parse(TEXT).unwrap();
         differences.explain("pod/create", Vec::new());
-        assert_eq!(differences.idle(), ["`pod/*` `body/spec/tolerations`"]);
+        assert_eq!(differences.idle(), ["`pod/*` `body/spec/tolerations/**`"]);
     }
 
     #[test]
@@ -135,14 +136,16 @@ mod tests {
         let differences = Differences::parse(TEXT).unwrap();
         differences.explain("service/create", Vec::new());
         assert!(differences.idle().is_empty());
-        assert_eq!(differences.unmet(), ["`pod/*` `body/spec/tolerations`"]);
+        assert_eq!(differences.unmet(), ["`pod/*` `body/spec/tolerations/**`"]);
     }
 
     #[test]
     fn stars_stand_for_parts() {
         assert!(matches("discovery/*", "discovery/groups"));
         assert!(matches("body/**/description", "body/components/schemas/a/description"));
+        assert!(matches("body/spec/**", "body/spec"));
         assert!(!matches("body/*/description", "body/a/b/description"));
+        assert!(!matches("body/spec", "body/spec/replicas"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::requests::normal::Normal;
 use crate::requests::script::{self, Request, Script};
 use crate::requests::send::{Answer, Session};
 
-/// How many differences of one answer are shown.
+/// How many differences of one answer are shown where many answers are; a filtered run shows all.
 const SHOWN: usize = 12;
 
 /// Sends the scripts that have a request whose `script/name` contains `text`; whole, for later requests need earlier ones.
@@ -43,39 +43,68 @@ async fn compare_all(text: &str) -> Result<Vec<Finding>, Unready> {
     let reference = Reference::start().await?;
     let real = reference.admin.client()?;
     let ours = crate::ours::client().await.map_err(Unready::Failed)?;
+    let shown = if text.is_empty() { SHOWN } else { usize::MAX };
+    let comparison = Comparison { real, ours, explained, shown };
     let mut findings = Vec::new();
     for script in &scripts {
-        findings.extend(compare(script, &real, &ours, &explained).await);
+        findings.extend(comparison.compare(script).await);
     }
     findings.retain(|finding| finding.case.contains(text));
-    findings.extend(explained_in_vain(&explained, text));
+    // What a line explains is known only when everything ran.
+    if text.is_empty() {
+        findings.extend(explained_in_vain(&comparison.explained));
+    }
     Ok(findings)
+}
+
+/// Two servers, and what is known to differ.
+struct Comparison {
+    real: kube::Client,
+    ours: kube::Client,
+    explained: Differences,
+    shown: usize,
 }
 
 fn case(script: &Script, request: &Request) -> String {
     format!("{}/{}", script.name, request.name)
 }
 
-async fn compare(script: &Script, real: &kube::Client, ours: &kube::Client, explained: &Differences) -> Vec<Finding> {
-    let (mut real, mut ours) = (Session::new(real.clone()), Session::new(ours.clone()));
-    let (mut normal, mut pairs) = (Normal::default(), Pairs::default());
-    let mut findings = Vec::new();
-    for request in &script.requests {
-        let (expected, found) = tokio::join!(real.send(request), ours.send(request));
-        let case = case(script, request);
-        normal.expect(request);
-        let verdict = match (expected, found) {
-            (Err(error), _) => Verdict::Different(format!("the real server: {error}")),
-            (Ok(answer), _) if answer.status != request.status => Verdict::Different(surprise(request, &answer)),
-            (_, Err(error)) => Verdict::Different(format!("our server: {error}")),
-            (Ok(expected), Ok(found)) => {
-                let found = pairs.differences(&normal.of(&expected), &normal.of(&found));
-                judge(explained.explain(&case, found))
-            }
-        };
-        findings.push(Finding { case, verdict });
+impl Comparison {
+    async fn compare(&self, script: &Script) -> Vec<Finding> {
+        let (mut real, mut ours) = (Session::new(self.real.clone()), Session::new(self.ours.clone()));
+        let (mut normal, mut pairs) = (Normal::default(), Pairs::default());
+        let mut findings = Vec::new();
+        for request in &script.requests {
+            let (expected, found) = tokio::join!(real.send(request), ours.send(request));
+            let case = case(script, request);
+            normal.expect(request);
+            let verdict = match (expected, found) {
+                (Err(error), _) => Verdict::Different(format!("the real server: {error}")),
+                (Ok(answer), _) if answer.status != request.status => Verdict::Different(surprise(request, &answer)),
+                (_, Err(error)) => Verdict::Different(format!("our server: {error}")),
+                (Ok(expected), Ok(found)) => {
+                    let found = pairs.differences(&normal.of(&expected), &normal.of(&found));
+                    self.judge(self.explained.explain(&case, found))
+                }
+            };
+            findings.push(Finding { case, verdict });
+        }
+        findings
     }
-    findings
+
+    fn judge(&self, (reasons, unexplained): (Vec<&str>, Vec<Difference>)) -> Verdict {
+        if unexplained.is_empty() && reasons.is_empty() {
+            return Verdict::Same;
+        }
+        if unexplained.is_empty() {
+            return Verdict::Explained(reasons.join(" "));
+        }
+        let mut lines: Vec<String> = unexplained.iter().take(self.shown).map(Difference::to_string).collect();
+        if unexplained.len() > self.shown {
+            lines.push(format!("and {} more", unexplained.len() - self.shown));
+        }
+        Verdict::Different(lines.join("\n"))
+    }
 }
 
 fn surprise(request: &Request, answer: &Answer) -> String {
@@ -85,28 +114,13 @@ fn surprise(request: &Request, answer: &Answer) -> String {
     )
 }
 
-fn judge((reasons, unexplained): (Vec<&str>, Vec<Difference>)) -> Verdict {
-    if unexplained.is_empty() && reasons.is_empty() {
-        return Verdict::Same;
-    }
-    if unexplained.is_empty() {
-        return Verdict::Explained(reasons.join(" "));
-    }
-    let mut lines: Vec<String> = unexplained.iter().take(SHOWN).map(Difference::to_string).collect();
-    if unexplained.len() > SHOWN {
-        lines.push(format!("and {} more", unexplained.len() - SHOWN));
-    }
-    Verdict::Different(lines.join("\n"))
-}
-
-/// Explanations that explain nothing are errors; that a case exists at all is known only when every script ran.
-fn explained_in_vain(explained: &Differences, text: &str) -> Vec<Finding> {
+/// Explanations that explain nothing are errors.
+fn explained_in_vain(explained: &Differences) -> Vec<Finding> {
     let idle = explained
         .idle()
         .into_iter()
         .map(|line| (line, "explains no difference any more: remove the line"));
-    let unmet = if text.is_empty() { explained.unmet() } else { Vec::new() };
-    let unmet = unmet.into_iter().map(|line| (line, "names no request: remove the line"));
+    let unmet = explained.unmet().into_iter().map(|line| (line, "names no request: remove the line"));
     idle.chain(unmet)
         .map(|(line, wrong)| Finding::check(format!("differences.md {line}"), Err(wrong.into())))
         .collect()

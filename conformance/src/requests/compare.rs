@@ -6,6 +6,9 @@ use std::fmt::{self, Display, Formatter};
 use regex::Regex;
 use serde_json::Value;
 
+/// How many characters of each end of a long value are shown.
+const SHOWN: usize = 250;
+
 /// One place where two answers differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
@@ -24,12 +27,14 @@ impl Display for Difference {
     }
 }
 
+/// Both ends of what is long: texts differ at their ends more often than in the middle.
 fn shortened(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(400) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+    let text: Vec<char> = value.to_string().chars().collect();
+    if text.len() <= 2 * SHOWN {
+        return text.iter().collect();
     }
+    let (start, end) = (&text[..SHOWN], &text[text.len() - SHOWN..]);
+    format!("{} … {}", start.iter().collect::<String>(), end.iter().collect::<String>())
 }
 
 /// Which values of the real server's stand for which of ours: what `normal` marks must be equal where, and only where,

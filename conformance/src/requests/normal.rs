@@ -31,6 +31,7 @@ struct Patterns {
     revision: Regex,
     port: Regex,
     hash: Regex,
+    object: Regex,
 }
 
 impl Patterns {
@@ -44,6 +45,7 @@ impl Patterns {
             ),
             port: pattern(r"127\.0\.0\.1:\d+"),
             hash: pattern(r"hash=[0-9A-F]+"),
+            object: pattern(r#""\{(?:[^"\\]|\\.)*\}""#),
         }
     }
 }
@@ -127,11 +129,19 @@ impl Normal {
                 ("cells", Value::Array(cells)) => {
                     Value::Array(cells.iter().map(|cell| self.value(cell, Place::Cell)).collect())
                 }
+                ("parameters" | "paths" | "required", Value::Array(items)) => self.set(items),
                 _ => self.value(value, Place::Document),
             };
             normal.insert(self.key(key), value);
         }
         Value::Object(normal)
+    }
+
+    /// A list whose order says nothing, by what its items are called.
+    fn set(&self, items: &[Value]) -> Value {
+        let name =
+            |item: &Value| item["name"].as_str().or(item.as_str()).map_or_else(|| item.to_string(), str::to_owned);
+        Value::Object(items.iter().map(|item| (name(item), self.value(item, Place::Document))).collect())
     }
 
     fn metadata(&self, metadata: &Map<String, Value>, moment: bool) -> Value {
@@ -169,7 +179,8 @@ impl Normal {
 
     fn text(&self, text: &str) -> String {
         let Self { prefixes, patterns } = self;
-        let mut text = patterns.uid.replace_all(text, "<uid:$0>").into_owned();
+        let text = patterns.object.replace_all(text, |found: &Captures<'_>| sorted_object(&found[0]));
+        let mut text = patterns.uid.replace_all(&text, "<uid:$0>").into_owned();
         for prefix in prefixes {
             text = prefix.replace_all(&text, "$1<generated:$2>").into_owned();
         }
@@ -242,6 +253,12 @@ fn in_order(members: &Map<String, Value>) -> Map<String, Value> {
     members
 }
 
+/// An object that a message quotes, with its members in the order of their names.
+fn sorted_object(quoted: &str) -> String {
+    let object = serde_json::from_str::<String>(quoted).and_then(|text| serde_json::from_str::<Value>(&text));
+    object.map_or_else(|_| quoted.to_owned(), |object| Value::String(object.to_string()).to_string())
+}
+
 fn string(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
@@ -312,6 +329,13 @@ mod tests {
         let object = normal(&Normal::default(), json!({"message": message}));
         let expected = "at <time> uid <uid:0a1b2c3d-0000-4000-8000-0123456789ab>: Too large resource version: <revision>, current: <revision>";
         assert_eq!(object["message"], expected);
+    }
+
+    #[test]
+    fn an_object_in_a_message_is_compared_in_any_order() {
+        let says = |object: &str| json!({"message": format!("Invalid value: {}: bad", json!(object))});
+        let both = [r#"{"b":1,"a":2}"#, r#"{"a":2,"b":1}"#].map(|object| normal(&Normal::default(), says(object)));
+        assert_eq!(both[0], both[1]);
     }
 
     #[test]
