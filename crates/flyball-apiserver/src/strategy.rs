@@ -192,7 +192,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "",
         "services",
         Strategy {
-            names: NameRule::Label1035,
+            names: NameRule::Label,
             create_on_update: true,
             returns_deleted: true,
             fields: &[("spec.clusterIP", "spec.clusterIP"), ("spec.type", "spec.type")],

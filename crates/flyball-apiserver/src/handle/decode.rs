@@ -88,13 +88,7 @@ fn wrong_kind(call: &Call, own: (&str, &str), given: (&str, &str)) -> Status {
             );
             return Status::bad_request(why);
         }
-        true => {
-            let internal = own
-                .1
-                .rsplit_once('/')
-                .map_or("core", |(group, _)| group.split('.').next().unwrap_or(group));
-            format!("converting ({version}.{}) to ({internal}.{}): unknown conversion", given.0, own.0)
-        }
+        true => no_conversion(own, given),
         false => {
             let (kind, version) = given;
             format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
@@ -103,20 +97,26 @@ fn wrong_kind(call: &Call, own: (&str, &str), given: (&str, &str)) -> Status {
     unfit(own.0, given.0, given.1, why)
 }
 
+/// What Go says of a kind that it knows, and cannot make another of.
+fn no_conversion(own: (&str, &str), given: (&str, &str)) -> String {
+    let version = given.1.rsplit('/').next().unwrap_or_default();
+    let internal = own
+        .1
+        .rsplit_once('/')
+        .map_or("core", |(group, _)| group.split('.').next().unwrap_or(group));
+    format!("converting ({version}.{}) to ({internal}.{}): unknown conversion", given.0, own.0)
+}
+
 /// A value as a value of a kind, with what is unknown gone and named.
 pub(super) fn value(kind: &Kind, mut value: Value) -> Result<(Value, Vec<String>), String> {
     let (own_kind, own_version) = (&*kind.resource.kind, kind.resource.api_version());
     match (&kind.custom, kind.node()) {
         (None, Some(node)) => {
             let given = (text(&value["kind"]), text(&value["apiVersion"]));
-            let unknown = decode::coerce(&mut value, node).map_err(|error| error.to_string())?;
             if given.0 != own_kind || given.1 != own_version {
-                let version = given.1.rsplit('/').next().unwrap_or_default();
-                let group = own_version
-                    .rsplit_once('/')
-                    .map_or("core", |(group, _)| group.split('.').next().unwrap_or(group));
-                return Err(format!("unable to decode /{version}, Kind={} into *{group}.{own_kind}", given.0));
+                return Err(no_conversion((own_kind, &own_version), (&given.0, &given.1)));
             }
+            let unknown = decode::coerce(&mut value, node).map_err(|error| error.to_string())?;
             value["apiVersion"] = own_version.into();
             value["kind"] = own_kind.into();
             Ok((value, unknown))

@@ -99,7 +99,7 @@ impl LabelRequirement {
 
 fn equals((key, value): (&String, &Value)) -> Option<LabelRequirement> {
     let values = vec![value.as_str()?.to_owned()];
-    Some(LabelRequirement { key: key.clone(), operator: LabelOperator::In, values })
+    Some(LabelRequirement { key: key.clone(), operator: LabelOperator::Equals, values })
 }
 
 fn from_expression(expression: &Value) -> Option<LabelRequirement> {
