@@ -38,3 +38,6 @@ fn operator() -> Operator {
 async fn main() -> Result<()> {
     flyball::run(operator()).await
 }
+
+#[cfg(test)]
+mod tests;
