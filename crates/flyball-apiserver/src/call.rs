@@ -6,6 +6,7 @@ use crate::request::{Query, Route, Target, Verb};
 use crate::server::ApiServer;
 use crate::status::{Result, Status};
 use bytes::Bytes;
+use flyball_schema::resource::Resource;
 use flyball_store::Store;
 use http::HeaderMap;
 use std::sync::{Arc, Mutex};
@@ -88,6 +89,14 @@ impl Call {
 
     /// 404 for the object that the path names.
     pub fn not_found(&self) -> Status {
+        if self.kind.is("", "componentstatuses") {
+            // The one kind that names itself in the singular: nothing of it is stored.
+            let resource = Resource {
+                plural: "componentstatus".into(),
+                ..self.kind.resource.clone()
+            };
+            return Status::not_found(&resource, self.name());
+        }
         Status::not_found(&self.kind.resource, self.name())
     }
 

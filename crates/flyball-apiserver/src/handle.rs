@@ -17,6 +17,7 @@ mod prepare;
 mod review;
 mod scale;
 mod update;
+mod warn;
 mod watch;
 
 use crate::answer::Answer;

@@ -24,6 +24,8 @@ pub struct Registry {
 pub struct Served {
     /// Counts the changes, so that documents made from it can be kept until it changes.
     pub number: u64,
+    /// How many kinds are on their way out.
+    ending: usize,
     kinds: BTreeMap<Path, Arc<Kind>>,
 }
 
@@ -198,6 +200,7 @@ impl Registry {
     pub fn new(kinds: impl IntoIterator<Item = Kind>) -> Registry {
         let served = Served {
             number: 0,
+            ending: 0,
             kinds: kinds.into_iter().map(|kind| (path(&kind.resource), Arc::new(kind))).collect(),
         };
         Registry {
@@ -214,10 +217,21 @@ impl Registry {
     /// Serves these custom resources beside the built-in kinds, and no others.
     pub fn replace_custom(&self, kinds: impl IntoIterator<Item = Arc<Kind>>) {
         let mut served = self.served.write().expect("no panic while held");
+        let kinds: Vec<Arc<Kind>> = kinds.into_iter().collect();
+        let before: Vec<&Arc<Kind>> = served.kinds().filter(|kind| kind.custom.is_some()).collect();
+        let is_same = |kind: &&Arc<Kind>| kinds.iter().any(|other| Arc::ptr_eq(kind, other));
+        let ending = kinds
+            .iter()
+            .filter_map(|kind| kind.custom.as_ref())
+            .filter(|it| it.is_terminating())
+            .count();
+        if before.len() == kinds.len() && before.iter().all(is_same) && served.ending == ending {
+            return;
+        }
         let number = served.number + 1;
         let built_in = served.kinds().filter(|kind| kind.custom.is_none()).cloned();
         let kinds = built_in.chain(kinds).map(|kind| (path(&kind.resource), kind)).collect();
-        *served = Arc::new(Served { number, kinds });
+        *served = Arc::new(Served { number, kinds, ending });
         drop(served);
         self.changes.send_replace(number);
     }

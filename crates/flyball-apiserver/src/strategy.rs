@@ -21,8 +21,8 @@ pub struct Strategy {
     pub dependents: Dependents,
     /// What counts as a new generation.
     pub generation: Generation,
-    /// Whether a write of the status keeps the labels as they are.
-    pub status_keeps_labels: bool,
+    /// Whether a write of the status keeps the metadata as they are.
+    pub status_keeps_metadata: bool,
     /// Fields that selectors may name besides name and namespace, and where they are.
     pub fields: &'static [(&'static str, &'static str)],
     /// Fills in what users leave out.
@@ -64,7 +64,7 @@ const PLAIN: Strategy = Strategy {
     returns_deleted: false,
     dependents: Dependents::Deleted,
     generation: Generation::Untracked,
-    status_keeps_labels: false,
+    status_keeps_metadata: false,
     fields: &[],
     default: |_| {},
     prepare: |_, _| {},
@@ -249,7 +249,6 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "deployments",
         Strategy {
             generation: Generation::SpecAndAnnotations,
-            status_keeps_labels: true,
             default: builtin::workload::default_deployment,
             validate: builtin::workload::validate,
             validate_status: builtin::workload::validate_status,
@@ -335,9 +334,17 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     (
         "flowcontrol.apiserver.k8s.io",
         "flowschemas",
-        Strategy { default: builtin::storage::default_flow, ..COUNTED },
+        Strategy {
+            default: builtin::storage::default_flow,
+            status_keeps_metadata: true,
+            ..COUNTED
+        },
     ),
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", COUNTED),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations",
+        Strategy { status_keeps_metadata: true, ..COUNTED },
+    ),
     (
         "networking.k8s.io",
         "ingressclasses",

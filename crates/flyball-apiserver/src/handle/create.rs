@@ -1,7 +1,7 @@
 //! POST: a new object.
 
 use super::own::{Writer, other_versions};
-use super::{Part, admit, decode, prepare};
+use super::{Part, admit, decode, prepare, warn};
 use crate::allocate;
 use crate::answer::Answer;
 use crate::call::Call;
@@ -45,6 +45,8 @@ pub(super) fn own(call: &Call, options: &WriteOptions, object: &mut Value) {
 pub(crate) async fn store(call: &Call, object: Value, dry_run: bool) -> Result<Answer> {
     admit::create(call, object::name(&object)).await?;
     admit::pod(call, &object).await?;
+    let mut object = object;
+    warn::owners(call, &mut object);
     let mut names = 0;
     loop {
         let mut new = object.clone();
@@ -54,9 +56,14 @@ pub(crate) async fn store(call: &Call, object: Value, dry_run: bool) -> Result<A
         allocate::assign(&call.kind, &mut new)?;
         let name = object::name(&new).to_owned();
         match commit(call, new, dry_run).await? {
-            Outcome::Stored(object) => {
+            Outcome::Stored(stored) => {
+                warn::finalizers(call, &object, None);
                 definition::settle(call).await?;
-                return Ok(Answer::Object { code: StatusCode::CREATED, kind: call.kind.clone(), object });
+                return Ok(Answer::Object {
+                    code: StatusCode::CREATED,
+                    kind: call.kind.clone(),
+                    object: stored,
+                });
             }
             Outcome::Taken(key) => match allocate::refusal(&call.kind, &key, &object) {
                 Some(status) => return Err(status),

@@ -38,7 +38,6 @@ impl Writer<'_> {
             .zip(self.others)
             .filter_map(|(name, kind)| Some((name.as_str(), self.version(kind, kind.node()?))))
             .collect();
-        let reset = self.reset();
         Some(then(&Request {
             node,
             live,
@@ -46,7 +45,7 @@ impl Writer<'_> {
             api_version: &api_version,
             kind: &self.kind.resource.kind,
             subresource: self.part.subresource(),
-            reset: &reset,
+            reset: self.reset(),
             versions: &versions,
             now: self.now,
         }))
@@ -60,14 +59,18 @@ impl Writer<'_> {
     }
 
     /// What a write to this part never changes.
-    fn reset(&self) -> Vec<&'static str> {
-        match (self.part, self.kind.custom.is_some()) {
-            (Part::Whole | Part::Scale, _) if self.kind.has_status() => vec!["status"],
-            (Part::Whole | Part::Scale, _) => Vec::new(),
-            (Part::Status, true) => vec!["metadata", "spec"],
-            (Part::Status, false) if self.kind.strategy.status_keeps_labels => vec!["spec", "metadata.labels"],
-            (Part::Status, false) => vec!["spec"],
-            (Part::Finalize | Part::Binding, _) => vec!["status"],
+    // GetResetFields in pkg/registry/*/strategy.go
+    fn reset(&self) -> &'static [&'static str] {
+        let kind = self.kind;
+        match self.part {
+            Part::Whole if kind.is("certificates.k8s.io", "certificatesigningrequests") => &["spec", "status"],
+            Part::Whole | Part::Scale if kind.has_status() => &["status"],
+            Part::Whole | Part::Scale => &[],
+            Part::Status if kind.custom.is_some() || kind.strategy.status_keeps_metadata => &["metadata", "spec"],
+            Part::Status if kind.is("apps", "deployments") => &["spec", "metadata.labels"],
+            Part::Status if kind.is("", "pods") => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
+            Part::Status => &["spec"],
+            Part::Finalize | Part::Binding => &["status"],
         }
     }
 }

@@ -145,15 +145,17 @@ fn keep_all_but_status(kind: &Kind, object: &mut Value, live: &Value) {
     };
     let mut new_metadata = std::mem::take(metadata_mut(object));
     let old_metadata = metadata_mut(&mut kept);
-    if kind.custom.is_some() {
-        let managed = new_metadata.remove("managedFields").unwrap_or(Value::Null);
-        let version = new_metadata.remove("resourceVersion").unwrap_or(Value::Null);
-        old_metadata.insert("managedFields".into(), managed);
-        old_metadata.insert("resourceVersion".into(), version);
-    } else {
-        if kind.strategy.status_keeps_labels {
-            keep(&mut new_metadata, old_metadata, "labels");
+    if kind.custom.is_some() || kind.strategy.status_keeps_metadata {
+        for field in ["managedFields", "resourceVersion"] {
+            keep(old_metadata, &new_metadata, field);
         }
+    } else {
+        let kept_too: &[&str] = match &*kind.resource.plural {
+            "deployments" => &["labels"],
+            "pods" => &["ownerReferences"],
+            _ => &[],
+        };
+        kept_too.iter().for_each(|field| keep(&mut new_metadata, old_metadata, field));
         *old_metadata = new_metadata;
     }
     *object = kept;

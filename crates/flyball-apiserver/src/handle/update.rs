@@ -1,7 +1,7 @@
 //! PUT: a new state for an object. Patches and applies come here too, once they know the new state.
 
 use super::own::{Writer, other_versions};
-use super::{Part, create, decode, prepare};
+use super::{Part, create, decode, prepare, warn};
 use crate::allocate;
 use crate::answer::Answer;
 use crate::call::Call;
@@ -85,8 +85,10 @@ pub(super) async fn write(
             return unchanged(call, &entry);
         };
         check_version(call, &mut object, &entry)?;
+        warn::owners(call, &mut object);
         prepare::update(&call.kind, part, &mut object, &live);
         prepare::check(&call.kind, part, &object, Some(&live))?;
+        warn::finalizers(call, &object, Some(&live));
         if managed_fields::keep_timestamps(&live, &mut object) {
             return unchanged(call, &entry);
         }

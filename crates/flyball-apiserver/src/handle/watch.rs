@@ -9,7 +9,7 @@ use crate::options::ListOptions;
 use crate::options::list::parse_resource_version;
 use crate::registry::Kind;
 use crate::server::ApiServer;
-use crate::status::{Result, Status};
+use crate::status::{Reason, Result, Status};
 use bytes::Bytes;
 use flyball_store::{Error, Event, Range, Watch};
 use futures::{StreamExt, stream};
@@ -34,6 +34,15 @@ pub(super) async fn watch(call: &Call) -> Result<Answer> {
         Ok(version) => version.unwrap_or(0),
         Err(why) => return Err(Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why)),
     };
+    if options.timeout_seconds.is_some_and(|seconds| seconds < 0) {
+        let late =
+            Status::failure(StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError, "context deadline exceeded");
+        let event = WatchEvent::new(Change::Error, late.to_value().to_string().into());
+        return Ok(Answer::Watch {
+            kind: call.kind.clone(),
+            events: stream::iter([event]).boxed(),
+        });
+    }
     let with_state = options.send_initial_events.unwrap_or(version == 0);
     let (mut first, after) = match (with_state, version) {
         (true, version) => initial(call, &options, &filter, version).await?,

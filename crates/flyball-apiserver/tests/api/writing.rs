@@ -143,3 +143,24 @@ async fn a_generation_counts_what_the_spec_says_and_nothing_else() {
     assert_eq!(merge(&format!("{path}/scale"), json!({"spec": {"replicas": 4}})).await, Value::Null);
     assert_eq!(server.get(&path).await.body["metadata"]["generation"], 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_that_changes_nothing_is_no_write() {
+    let server = Server::start().await;
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let template =
+        json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "a:1"}]}});
+    let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "template": template});
+    server.post(deployments, json!({"metadata": {"name": "web"}, "spec": spec})).await;
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u", "controller": true});
+    let config = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 3},
+        "metadata": {"name": "web", "namespace": "default", "ownerReferences": [owner]}});
+    let path = format!("{deployments}/web?fieldManager=scaler&force=true");
+
+    let first = server.patch(APPLY, &path, config.clone()).await;
+    tokio::time::advance(std::time::Duration::from_secs(9)).await;
+    let second = server.patch(APPLY, &path, config).await;
+
+    assert_eq!((first.code, second.code), (200, 200), "{}", first.body);
+    assert_eq!(first.body, second.body);
+}

@@ -1,0 +1,46 @@
+//! What clients are told of objects that are taken although something is odd about them.
+
+use crate::call::Call;
+use crate::object::{self, metadata_mut};
+use serde_json::Value;
+
+/// Drops owners that are given twice, and says so.
+// apiserver/pkg/endpoints/handlers/rest.go, dedupOwnerReferencesAndAddWarning
+pub(super) fn owners(call: &Call, object: &mut Value) {
+    let Some(owners) = metadata_mut(object).get_mut("ownerReferences").and_then(Value::as_array_mut) else {
+        return;
+    };
+    let mut seen: Vec<Value> = Vec::new();
+    let mut duplicates = Vec::new();
+    for owner in owners.drain(..) {
+        match seen.contains(&owner) {
+            true => duplicates.push(owner["uid"].as_str().unwrap_or_default().to_owned()),
+            false => seen.push(owner),
+        }
+    }
+    *owners = seen;
+    if !duplicates.is_empty() {
+        call.warn(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            duplicates.join(", ")
+        ));
+    }
+}
+
+/// Says which new finalizers of a custom resource do not say whose they are.
+// apiextensions-apiserver/pkg/registry/customresource/strategy.go, generateWarningsFromObj
+pub(super) fn finalizers(call: &Call, object: &Value, live: Option<&Value>) {
+    if call.kind.custom.is_none() {
+        return;
+    }
+    const STANDARD: [&str; 2] = ["orphan", "foregroundDeletion"];
+    let before = live.map(object::finalizers).unwrap_or_default();
+    let new = object::finalizers(object).into_iter().filter(|name| !before.contains(name));
+    for name in new.filter(|name| !name.contains('/') && !STANDARD.contains(name)) {
+        call.warn(format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
+             accidental conflicts with other finalizer writers"
+        ));
+    }
+}
