@@ -5,7 +5,7 @@ mod deployment;
 mod service;
 
 pub use config_map::config_map;
-pub use deployment::deployment;
+pub use deployment::{CONFIG_HASH, deployment};
 pub use service::service;
 
 use crate::api::Application;

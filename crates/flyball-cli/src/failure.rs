@@ -1,0 +1,38 @@
+//! Why a command failed, as one sentence.
+
+use std::error::Error;
+
+/// What a command could not do.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("there is no home directory to keep the cluster in: name one with --data DIR, or use --memory")]
+    NoHome,
+    #[error(transparent)]
+    Store(#[from] flyball_store::Error),
+    #[error(transparent)]
+    Authority(#[from] flyball_apiserver::identity::AuthorityError),
+    #[error(transparent)]
+    Cluster(#[from] flyball_cluster::StartError),
+    #[error(transparent)]
+    Serve(#[from] flyball_apiserver::serve::ServeError),
+    #[error(transparent)]
+    Kubeconfig(#[from] flyball_apiserver::kubeconfig::WriteError),
+    #[error("{0}")]
+    Operator(flyball::Error),
+    #[error("wait for Ctrl-C")]
+    Signal(#[source] std::io::Error),
+}
+
+/// The failure and everything behind it, in one line.
+pub fn sentence(failure: &Failure) -> String {
+    let mut text = failure.to_string();
+    let mut source = failure.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
