@@ -20,6 +20,9 @@ pub enum StartError {
     /// The API server could not read or seed its store.
     #[error("start the API server: {0}")]
     Serve(String),
+    /// The simulated node could not be made known.
+    #[error("register the node: {0}")]
+    Register(String),
     /// The controllers did not start.
     #[error("start the controllers: {0}")]
     Control(String),
@@ -33,6 +36,8 @@ impl Cluster {
             .map_err(|status| StartError::Serve(status.message.clone()))?;
         let operator = operator(&server);
         let client = client(&server, operator.name());
+        let registered = node::register(client.clone(), server.clock().now()).await;
+        registered.map_err(|error| StartError::Register(error.to_string()))?;
         let controllers = operator.start(client).await.map_err(|error| StartError::Control(error.to_string()))?;
         Ok(Cluster { server, controllers })
     }
@@ -56,16 +61,13 @@ impl Cluster {
 /// All controllers of a cluster, under the name that users know from their objects' managed fields.
 fn operator(server: &ApiServer) -> Operator {
     let kinds = Kinds::of(server.clone());
-    let clock = server.clock();
     let operator = Operator::new("kube-controller-manager")
         .controller(deployment::controller())
         .controller(replica_set::controller())
         .controller(namespace::controller(&kinds))
         .controller(service_account::controller())
-        .controller(node::controller())
         .controller(scheduler::controller())
-        .controller(kubelet::controller())
-        .task("node", move |client| node::register(client, clock.now()));
+        .controller(kubelet::controller());
     collector::controllers(&kinds).into_iter().fold(operator, Operator::controller)
 }
 

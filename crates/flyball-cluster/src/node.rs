@@ -1,15 +1,13 @@
 //! The simulated node: the object that stands for it. What runs on it is the kubelet's part.
 
 use crate::refusal;
-use flyball::{Action, Context, Controller, Result};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// The name of the node.
 pub(crate) const NAME: &str = "flyball";
@@ -18,43 +16,31 @@ pub(crate) const ADDRESS: &str = "192.168.0.1";
 /// The network from which pods get their addresses.
 pub(crate) const POD_NETWORK: &str = "10.244.0.0/16";
 
-/// What keeps pods from a node that is not ready; it has it from its creation.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-/// The controller of nodes: lets pods onto a node once it is ready.
-// pkg/controller/nodelifecycle/node_lifecycle_controller.go, doNoScheduleTaintingPass
-pub(crate) fn controller() -> Controller {
-    Controller::new(untaint)
-}
-
-async fn untaint(node: Arc<Node>, ctx: Context) -> Result {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let ready = conditions.into_iter().flatten().any(|it| it.type_ == "Ready" && it.status == "True");
-    let taints = node.spec.clone().and_then(|spec| spec.taints).unwrap_or_default();
-    let (obsolete, taints): (Vec<Taint>, Vec<Taint>) = taints.into_iter().partition(|taint| taint.key == NOT_READY);
-    if ready && !obsolete.is_empty() {
-        let metadata = json!({ "uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version });
-        let patch = Patch::Merge(json!({ "metadata": metadata, "spec": { "taints": taints } }));
-        Api::<Node>::all(ctx.client())
-            .patch(&node.name_any(), &PatchParams::default(), &patch)
-            .await?;
-    }
-    Ok(Action::await_change())
-}
-
-/// Makes the node known, or ready again after a restart.
-pub(crate) async fn register(client: Client, now: Timestamp) -> Result<()> {
+/// Makes the node known and ready, or ready again after a restart.
+pub(crate) async fn register(client: Client, now: Timestamp) -> kube::Result<()> {
     let nodes: Api<Node> = Api::all(client);
-    let node = serde_json::from_value(node())?;
+    let node = serde_json::from_value(node()).expect("a node is one");
     match nodes.create(&PostParams::default(), &node).await {
-        Err(error) if !refusal::already_exists(&error) => return Err(error.into()),
+        Err(error) if !refusal::already_exists(&error) => return Err(error),
         _ => {}
     }
-    let known = nodes.get(NAME).await?.status.unwrap_or_default();
-    let since = known.conditions.iter().flatten().find(|condition| condition.type_ == "Ready");
-    let since = since.and_then(|ready| Some(ready.last_transition_time.as_ref()?.0));
-    let status = json!({ "status": status(since.unwrap_or(now), now) });
-    nodes.patch_status(NAME, &PatchParams::default(), &Patch::Merge(status)).await?;
+    let known = nodes.get(NAME).await?;
+    let conditions = known.status.and_then(|status| status.conditions).unwrap_or_default();
+    let ready = conditions
+        .into_iter()
+        .find(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let since = ready.and_then(|ready| ready.last_transition_time).map_or(now, |since| since.0);
+    let status = Patch::Merge(json!({ "status": status(since, now) }));
+    nodes.patch_status(NAME, &PatchParams::default(), &status).await?;
+    // The API server keeps pods from a node that has not said yet that it is ready.
+    let mut taints = known.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    if taints.iter().any(|taint| taint.key == NOT_READY) {
+        taints.retain(|taint| taint.key != NOT_READY);
+        let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
+        nodes.patch(NAME, &PatchParams::default(), &patch).await?;
+    }
     Ok(())
 }
 

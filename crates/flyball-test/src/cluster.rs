@@ -5,6 +5,7 @@ use crate::{
     wait::until,
 };
 use flyball::{Operator, Running};
+use flyball_store::Store;
 use kube::{
     Client, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
@@ -27,9 +28,15 @@ impl Cluster {
     ///
     /// What they log is shown with a test that fails if `RUST_LOG` is set, as in `RUST_LOG=flyball=debug cargo test`.
     pub async fn start() -> Cluster {
+        Cluster::on(Store::memory()).await
+    }
+
+    /// A cluster on what a store holds; where an earlier one was dropped, as by a crash, this one goes on.
+    pub async fn on(store: Store) -> Cluster {
         log();
-        let store = flyball_store::Store::memory();
-        let cluster = flyball_cluster::Cluster::start(store).await.expect("a cluster in memory starts");
+        let cluster = flyball_cluster::Cluster::start(store)
+            .await
+            .expect("a cluster starts on a store that can be read");
         Cluster { cluster, operators: Vec::new() }
     }
 

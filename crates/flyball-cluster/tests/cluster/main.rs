@@ -5,3 +5,6 @@
 mod collector;
 mod deployment;
 mod namespace;
+mod node;
+mod replica_set;
+mod web;
