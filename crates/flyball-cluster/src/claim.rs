@@ -91,6 +91,7 @@ async fn is_alive<K: Member>(owner: &K, ctx: &Context) -> Result<bool> {
     Ok(found.is_some_and(|found| found.metadata.uid == owner.meta().uid && !owner::is_terminating(&found.metadata)))
 }
 
+/// An error ends the reconcile: an owner that could not adopt must not make another child instead.
 async fn adopt<K: Member, C: Member>(owner: &K, child: &ObjectMeta, ctx: &Context) -> Result<Option<C>> {
     let mut references = child.owner_references.clone().unwrap_or_default();
     references.push(owner::reference(owner));

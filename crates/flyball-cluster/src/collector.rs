@@ -7,7 +7,7 @@ mod owners;
 
 use crate::{
     kinds::{Kind, Kinds},
-    owner,
+    owner, refusal,
 };
 use flyball::{Action, Context, Controller, Result};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -68,32 +68,45 @@ impl Collector {
             return Ok(Action::await_change());
         }
         let owners = owners::classify(self, object, ctx).await?;
-        if !owners.solid.is_empty() {
+        let done = if !owners.solid.is_empty() {
             let gone: Vec<_> = owners.dangling.iter().chain(&owners.waiting).map(|owner| owner.uid.as_str()).collect();
-            if !gone.is_empty() {
-                owners::strip(&self.api(object, ctx), object, &gone).await?;
+            if gone.is_empty() {
+                return Ok(Action::await_change());
             }
+            owners::strip(&self.api(object, ctx), object, &gone).await
         } else if owners.waiting.is_empty() {
-            owners::delete(&self.api(object, ctx), object, owners::policy(object)).await?;
+            owners::delete(&self.api(object, ctx), object, owners::policy(object)).await
         } else {
-            dependents::delete_for_waiting_owner(self, object, ctx).await?;
-        }
-        Ok(Action::await_change())
+            dependents::delete_for_waiting_owner(self, object, ctx).await
+        };
+        settle(done)
     }
 
     /// Lets an object go that is being deleted, once its dependents are gone or free.
     async fn let_go(&self, object: &ObjectMeta, ctx: &Context) -> Result {
-        if has_finalizer(object, ORPHAN) {
-            dependents::set_free(self, object, ctx).await?;
+        let finalizer = if has_finalizer(object, ORPHAN) {
+            dependents::set_free(object, ctx).await?;
+            ORPHAN
         } else if has_finalizer(object, FOREGROUND) && dependents::blocking(object, ctx).await?.is_empty() {
-            owners::remove_finalizer(&self.api(object, ctx), object, FOREGROUND).await?;
-        }
-        Ok(Action::await_change())
+            FOREGROUND
+        } else {
+            return Ok(Action::await_change());
+        };
+        settle(owners::remove_finalizer(&self.api(object, ctx), object, finalizer).await)
     }
 
     fn api(&self, beside: &ObjectMeta, ctx: &Context) -> Api<DynamicObject> {
         api(&self.kind.resource, beside.namespace.as_deref(), ctx)
     }
+}
+
+/// An object that has changed since it was read comes back by that change.
+fn settle(done: Result<()>) -> Result {
+    match done {
+        Err(error) if error.find().is_some_and(refusal::is_conflict) => {}
+        done => done?,
+    }
+    Ok(Action::await_change())
 }
 
 fn api(resource: &kube::api::ApiResource, namespace: Option<&str>, ctx: &Context) -> Api<DynamicObject> {

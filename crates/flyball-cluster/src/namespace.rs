@@ -3,11 +3,14 @@
 mod condition;
 mod content;
 
-use crate::{kinds::Kinds, refusal};
+use crate::{kinds::Kinds, owner, refusal};
 use condition::Report;
-use flyball::{Action, Context, Controller, Result};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt, api::PostParams};
+use flyball::{Action, Context, Controller, Key, Result};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::{
+    Api, ResourceExt,
+    api::{ObjectMeta, PartialObjectMeta, PostParams},
+};
 use std::{sync::Arc, time::Duration};
 
 /// What this controller removes from a namespace's finalizers.
@@ -17,10 +20,17 @@ const FINALIZER: &str = "kubernetes";
 pub(crate) fn controller(kinds: &Kinds) -> Controller {
     let kinds = kinds.clone();
     let live = |_: Arc<Namespace>, _: Context| async { Ok(Action::await_change()) };
-    Controller::new(live).terminating(move |namespace, ctx| {
-        let kinds = kinds.clone();
-        async move { empty(namespace, ctx, kinds).await }
-    })
+    Controller::new(live)
+        .terminating(move |namespace, ctx| {
+            let kinds = kinds.clone();
+            async move { empty(namespace, ctx, kinds).await }
+        })
+        .watches(|pod: Arc<PartialObjectMeta<Pod>>, _| ending(&pod.metadata))
+}
+
+/// The namespace that waits for a pod which is about to end, if any does.
+fn ending(pod: &ObjectMeta) -> Option<Key> {
+    pod.namespace.clone().filter(|_| owner::is_terminating(pod)).map(Key::from)
 }
 
 // pkg/controller/namespace/deletion/namespaced_resources_deleter.go, Delete

@@ -1,6 +1,6 @@
 //! An object and its dependents: who blocks its end, and who is set free by it.
 
-use super::{Collector, ORPHAN, owners, waits_for_dependents};
+use super::{Collector, owners, waits_for_dependents};
 use flyball::{Context, Relative, Result};
 use futures::future::try_join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -14,9 +14,9 @@ pub(super) async fn blocking(object: &ObjectMeta, ctx: &Context) -> Result<Vec<R
     Ok(dependents.filter(|dependent| references(dependent).iter().any(blocks)).collect())
 }
 
-/// Takes the object being reconciled out of its dependents' owners, then lets it go.
+/// Takes the object being reconciled out of its dependents' owners.
 // garbagecollector.go, attemptToOrphanWorker
-pub(super) async fn set_free(collector: &Collector, object: &ObjectMeta, ctx: &Context) -> Result<()> {
+pub(super) async fn set_free(object: &ObjectMeta, ctx: &Context) -> Result<()> {
     let uid = object.uid.as_deref().unwrap_or_default();
     let dependents = ctx.dependents().await?;
     let freed = dependents.iter().map(|dependent| {
@@ -25,7 +25,7 @@ pub(super) async fn set_free(collector: &Collector, object: &ObjectMeta, ctx: &C
         async move { owners::strip(&api, meta, &[uid]).await }
     });
     try_join_all(freed).await?;
-    owners::remove_finalizer(&collector.api(object, ctx), object, ORPHAN).await
+    Ok(())
 }
 
 /// Deletes an object whose owner waits for its end. If it has dependents itself, they go before it.

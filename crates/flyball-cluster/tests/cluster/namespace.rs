@@ -42,8 +42,14 @@ async fn a_namespace_that_is_deleted_takes_everything_along() {
     let ready = |web: &Deployment| web.status.as_ref().and_then(|status| status.ready_replicas) == Some(2);
     cluster.until("prod/web", ready).await;
 
+    let started = tokio::time::Instant::now();
     cluster.delete::<Namespace>("prod").await;
     cluster.until_gone::<Namespace>("prod").await;
+    assert!(
+        started.elapsed() < std::time::Duration::from_secs(3),
+        "it goes with its last pod: {:?}",
+        started.elapsed()
+    );
     let pods: Api<Pod> = Api::all(cluster.client());
     assert!(pods.list(&ListParams::default()).await.unwrap().items.is_empty());
     prod(&cluster).await;
