@@ -53,8 +53,8 @@ struct Answer<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow)]
     details: Option<Details<'a>>,
-    #[serde(borrow, default)]
-    items: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -99,17 +99,23 @@ impl Write {
             return;
         };
         for mirror in mirrors {
-            let written = |json: &str| {
-                if let Ok(object) = Object::parse(json) {
-                    mirror.written(object);
-                }
-            };
             match (&answer, &self.deletes) {
-                (Answer { kind, .. }, _) if kind == mirror.kind().name() => written(text),
+                (Answer { kind, .. }, deletes) if kind == mirror.kind().name() => {
+                    written(mirror, text, deletes.as_ref())
+                }
                 (Answer { details: Some(details), .. }, Some(key)) => mirror.removed(key, &details.uid),
-                _ => answer.items.iter().for_each(|item| written(item.get())),
+                _ => answer.items.iter().flatten().for_each(|item| written(mirror, item.get(), None)),
             }
         }
+    }
+}
+
+/// Takes an object that was answered to a write, or to the deletion of it.
+fn written(mirror: &Mirror, json: &str, deletes: Option<&Key>) {
+    match Object::parse(json) {
+        Ok(object) if deletes.is_some() && object.meta().is_gone() => mirror.removed(&object.key, &object.uid),
+        Ok(object) => mirror.written(object),
+        Err(_) => {}
     }
 }
 

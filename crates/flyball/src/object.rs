@@ -46,6 +46,7 @@ pub(crate) struct Meta<'a> {
     #[serde(default)]
     pub(crate) generation: i64,
     pub(crate) deletion_timestamp: Option<Cow<'a, str>>,
+    deletion_grace_period_seconds: Option<i64>,
     #[serde(default)]
     pub(crate) finalizers: Vec<String>,
     #[serde(borrow, default)]
@@ -153,6 +154,11 @@ impl Meta<'_> {
     /// The owner that controls this object.
     pub(crate) fn controller(&self) -> Option<&Owner<'_>> {
         self.owner_references.iter().find(|owner| owner.controller)
+    }
+
+    /// Whether an object that was just deleted, and answered with, is there no more: no time was left to it, and nothing holds it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.deletion_grace_period_seconds == Some(0) && self.finalizers.is_empty()
     }
 
     pub(crate) fn is_terminating(&self) -> bool {

@@ -77,8 +77,9 @@ struct Watch<'a> {
 #[derive(Deserialize)]
 struct List<'a> {
     metadata: ListMeta,
+    /// `null` when a real server lists no metadata.
     #[serde(borrow)]
-    items: Vec<&'a RawValue>,
+    items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -119,7 +120,7 @@ impl Watch<'_> {
         loop {
             let text = answer(self.client.request_text(self.list_request(&page)?)).await?;
             let list: List<'_> = serde_json::from_str(&text)?;
-            for item in list.items {
+            for item in list.items.into_iter().flatten() {
                 let object = Object::parse(item.get())?;
                 uids.insert(object.uid.clone());
                 self.mirror.listed(object);

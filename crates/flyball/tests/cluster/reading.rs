@@ -2,7 +2,7 @@
 
 use crate::world::{World, config_map};
 use flyball::{Action, Context, Controller, Operator, Result};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, PartialObjectMeta, Patch, PatchParams, PostParams},
@@ -109,6 +109,21 @@ async fn a_reconcile_reads_what_it_wrote_by_whichever_way() {
         "deleted too: [] {}",
     ];
     assert_eq!(seen, expected.repeat(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_gone_as_soon_as_it_is_deleted_is_not_read() {
+    let world = World::start().await;
+    let found = once(&world, Controller::reads::<Pod>, async |ctx| {
+        let pods: Api<Pod> = Api::namespaced(ctx.client(), "default");
+        let pod = json!({ "metadata": { "name": "ada" }, "spec": { "containers": [{ "name": "a", "image": "b" }] } });
+        pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+        let before = ctx.get::<Pod>("ada").await?.is_some();
+        let answer = pods.delete("ada", &DeleteParams::default()).await?;
+        Ok((before, answer.is_left(), ctx.get::<Pod>("ada").await?.is_some()))
+    })
+    .await;
+    assert_eq!(found, (true, true, false));
 }
 
 #[tokio::test(start_paused = true)]
