@@ -17,6 +17,13 @@ pub(crate) async fn seed(server: &ApiServer) -> Result<()> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         create(server, "/api/v1/namespaces", &namespace).await?;
     }
+    for (name, value) in [
+        ("system-cluster-critical", 2_000_000_000),
+        ("system-node-critical", 2_000_001_000),
+    ] {
+        let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value});
+        create(server, "/apis/scheduling.k8s.io/v1/priorityclasses", &class).await?;
+    }
     let labels = json!({"component": "apiserver", "provider": "kubernetes"});
     let spec = json!({"clusterIP": FIRST_ADDRESS.to_string(), "type": "ClusterIP",
         "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]});

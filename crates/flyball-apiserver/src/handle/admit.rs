@@ -41,23 +41,39 @@ pub(super) async fn create(call: &Call, name: &str) -> Result<()> {
     Err(status)
 }
 
-/// Refuses a pod that names a service account which is not there. The account `default` need not be: nothing here would
-/// make it.
-// plugin/pkg/admission/serviceaccount/admission.go
-pub(super) async fn pod(call: &Call, pod: &Value) -> Result<()> {
-    let (Some(namespace), Some(account)) = (call.namespace(), pod["spec"]["serviceAccountName"].as_str()) else {
+/// Refuses a pod that names a service account or a priority class which is not there, and gives it its priority.
+/// The account `default` need not be there: nothing here would make it.
+// plugin/pkg/admission: serviceaccount, priority
+pub(super) async fn pod(call: &Call, pod: &mut Value) -> Result<()> {
+    let Some(namespace) = call.namespace().filter(|_| call.kind.is("", "pods")) else {
         return Ok(());
     };
-    if !call.kind.is("", "pods") || matches!(account, "" | "default") {
+    let name = |pod: &Value, field: &str| pod["spec"][field].as_str().unwrap_or_default().to_owned();
+    let refused = |pod: &Value, why: String| Err(Status::forbidden(&call.kind.resource, object::name(pod), why));
+    let account = name(pod, "serviceAccountName");
+    if !matches!(account.as_str(), "" | "default")
+        && read(call, format!("core/serviceaccounts/{namespace}/{account}")).await?.is_none()
+    {
+        let looked_up = format!("error looking up service account {namespace}/{account}");
+        return refused(pod, format!("{looked_up}: serviceaccount {account:?} not found"));
+    }
+    let class = name(pod, "priorityClassName");
+    if class.is_empty() {
         return Ok(());
     }
-    match call.store().get(format!("core/serviceaccounts/{namespace}/{account}")).await {
-        Ok(Some(_)) => Ok(()),
-        Ok(None) => {
-            let why =
-                format!("error looking up service account {namespace}/{account}: serviceaccount {account:?} not found");
-            Err(Status::forbidden(&call.kind.resource, object::name(pod), why))
+    match read(call, format!("scheduling.k8s.io/priorityclasses/{class}")).await? {
+        None => refused(pod, format!("no PriorityClass with name {class} was found")),
+        Some(class) => {
+            pod["spec"]["priority"] = class["value"].clone();
+            pod["spec"]["preemptionPolicy"] = class["preemptionPolicy"].clone();
+            Ok(())
         }
+    }
+}
+
+async fn read(call: &Call, key: String) -> Result<Option<Value>> {
+    match call.store().get(key).await {
+        Ok(entry) => Ok(entry.map(|entry| object::decode(&entry.value))),
         Err(error) => call.store_failed(error),
     }
 }

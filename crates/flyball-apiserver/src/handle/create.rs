@@ -44,8 +44,8 @@ pub(super) fn own(call: &Call, options: &WriteOptions, object: &mut Value) {
 /// Stores an object that has been decoded, defaulted and is owned, under its own name or one made for it.
 pub(crate) async fn store(call: &Call, object: Value, dry_run: bool) -> Result<Answer> {
     admit::create(call, object::name(&object)).await?;
-    admit::pod(call, &object).await?;
     let mut object = object;
+    admit::pod(call, &mut object).await?;
     warn::owners(call, &mut object);
     let mut names = 0;
     loop {
@@ -58,6 +58,7 @@ pub(crate) async fn store(call: &Call, object: Value, dry_run: bool) -> Result<A
         match commit(call, new, dry_run).await? {
             Outcome::Stored(stored) => {
                 warn::finalizers(call, &object, None);
+                warn::unenforced(call);
                 definition::settle(call).await?;
                 return Ok(Answer::Object {
                     code: StatusCode::CREATED,

@@ -75,15 +75,11 @@ impl Writer<'_> {
     }
 }
 
-/// The other versions in which the objects of a call's kind are served.
+/// The other versions in which the objects of a call's kind are served: those that share its place in the store.
 pub(super) fn other_versions(call: &Call) -> Vec<Arc<Kind>> {
-    let resource = &call.kind.resource;
+    let (own, place) = (&call.kind.resource, call.kind.prefix(None));
     let served = call.server.registry().served();
-    let same = |kind: &&Arc<Kind>| kind.resource.group == resource.group && kind.resource.plural == resource.plural;
-    served
-        .kinds()
-        .filter(same)
-        .filter(|kind| kind.resource.version != resource.version)
-        .cloned()
-        .collect()
+    let shares = |kind: &&Arc<Kind>| kind.resource.plural == own.plural && kind.prefix(None) == place;
+    let is_other = |kind: &&Arc<Kind>| (&kind.resource.group, &kind.resource.version) != (&own.group, &own.version);
+    served.kinds().filter(shares).filter(is_other).cloned().collect()
 }

@@ -44,3 +44,25 @@ pub(super) fn finalizers(call: &Call, object: &Value, live: Option<&Value>) {
         ));
     }
 }
+
+/// Kinds that are kept for whoever reads them, but that this server itself does not act on as a real one would.
+const UNENFORCED: [(&str, &str); 11] = [
+    ("", "limitranges"),
+    ("", "resourcequotas"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+];
+
+/// Says that an object is stored and nothing more.
+pub(super) fn unenforced(call: &Call) {
+    if UNENFORCED.iter().any(|(group, plural)| call.kind.is(group, plural)) {
+        call.warn(format!("{} is stored, but this server does not act on it", call.kind.resource.kind));
+    }
+}

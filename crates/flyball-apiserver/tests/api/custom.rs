@@ -160,3 +160,87 @@ async fn a_name_that_is_taken_is_not_accepted() {
     );
     assert_eq!(server.get("/apis/example.dev/v1/hellos").await.code, 404);
 }
+
+#[tokio::test(start_paused = true)]
+async fn versions_of_a_kind_show_the_same_object() {
+    let server = Server::start().await;
+    let mut two = definition(who());
+    let mut second = two["spec"]["versions"][0].clone();
+    second["name"] = json!("v2");
+    second["storage"] = json!(false);
+    second["deprecated"] = json!(true);
+    second["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["more"] = json!({"type": "string"});
+    two["spec"]["versions"].as_array_mut().unwrap().push(second);
+    assert_eq!(server.post(DEFINITIONS, two).await.code, 201);
+
+    let other = GREETINGS.replace("/v1/", "/v2/");
+    let mut object = greeting("a", json!({"who": "Ada", "more": "lost"}));
+    object["apiVersion"] = json!("example.dev/v2");
+    let created = server.post(&other, object).await;
+
+    assert_eq!(
+        (created.code, &created.body["apiVersion"]),
+        (201, &json!("example.dev/v2")),
+        "{}",
+        created.body
+    );
+    assert_eq!(created.headers["warning"], "299 - \"example.dev/v2 Greeting is deprecated\"");
+    assert_eq!(created.body["spec"], json!({"who": "Ada"}), "the stored version has no such field");
+    let shown = server.get(&format!("{GREETINGS}/a")).await.body;
+    assert_eq!((&shown["apiVersion"], &shown["spec"]), (&json!("example.dev/v1"), &json!({"who": "Ada"})));
+    let mut watch = server.watch(&format!("{other}?watch=true")).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["apiVersion"], "example.dev/v2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectors_may_name_the_fields_that_a_definition_lists() {
+    let server = Server::start().await;
+    let mut selectable = definition(who());
+    selectable["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.who"}]);
+    assert_eq!(server.post(DEFINITIONS, selectable).await.code, 201);
+    for (name, who) in [("a", "Ada"), ("b", "Bob")] {
+        server.post(GREETINGS, greeting(name, json!({"who": who}))).await;
+    }
+
+    let list = server.get(&format!("{GREETINGS}?fieldSelector=spec.who%3DBob")).await.body;
+    let other = server.get(&format!("{GREETINGS}?fieldSelector=spec.replicas%3D1")).await;
+
+    assert_eq!(
+        (list["items"].as_array().unwrap().len(), &list["items"][0]["metadata"]["name"]),
+        (1, &json!("b"))
+    );
+    assert_eq!(
+        (other.code, other.body["message"].as_str()),
+        (400, Some("field label not supported: spec.replicas"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_definition_asks_for_in_vain_is_refused_by_name() {
+    let server = Server::start().await;
+    let mut rules = definition(who());
+    rules["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] = json!([{"rule": "true"}]);
+    let mut webhook = definition(who());
+    let config = json!({"url": "https://example.dev/convert"});
+    webhook["spec"]["conversion"] =
+        json!({"strategy": "Webhook", "webhook": {"clientConfig": config, "conversionReviewVersions": ["v1"]}});
+
+    for (definition, field) in [(rules, "x-kubernetes-validations"), (webhook, "spec.conversion")] {
+        let refused = server.post(DEFINITIONS, definition).await;
+        assert_eq!(refused.code, 422);
+        let named = refused.body["details"]["causes"][0]["field"].as_str().unwrap();
+        assert!(named.contains(field), "{}", refused.body);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn definitions_are_served_again_after_a_restart() {
+    let store = flyball_store::Store::memory();
+    let server = Server::over(store.clone()).await;
+    server.post(DEFINITIONS, definition(who())).await;
+    server.post(GREETINGS, greeting("a", json!({"who": "Ada"}))).await;
+
+    let again = Server::over(store).await;
+
+    assert_eq!(again.get(&format!("{GREETINGS}/a")).await.body["spec"]["who"], "Ada");
+}
