@@ -21,8 +21,8 @@ pub(crate) struct Object {
     pub(crate) version: u64,
     /// Whether it is being deleted.
     pub(crate) terminating: bool,
-    /// The uids of its owners.
-    pub(crate) owners: Box<[Box<str>]>,
+    /// Its owners: read once, since every controller that follows owners or dependents asks.
+    pub(crate) owners: Box<[Owner<'static>]>,
     json: Box<str>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Meta<'a> {
 }
 
 /// An entry of `metadata.ownerReferences`.
-#[derive(Deserialize, Hash, PartialEq, Eq)]
+#[derive(Debug, Deserialize, Hash, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Owner<'a> {
     #[serde(borrow)]
@@ -86,7 +86,7 @@ impl Object {
         let uid = Box::from(metadata.uid.as_ref());
         let version = metadata.resource_version.parse().unwrap_or_default();
         let terminating = metadata.is_terminating();
-        let owners = metadata.owner_references.iter().map(|owner| Box::from(owner.uid.as_ref())).collect();
+        let owners = metadata.owner_references.into_iter().map(Owner::into_owned).collect();
         Ok(Object { key, uid, version, terminating, owners, json })
     }
 
@@ -101,7 +101,12 @@ impl Object {
 
     /// Whether the object with this uid is the owner that controls this one.
     pub(crate) fn is_controlled_by(&self, uid: &str) -> bool {
-        self.meta().controller().is_some_and(|owner| owner.uid == uid)
+        self.controller().is_some_and(|owner| owner.uid == uid)
+    }
+
+    /// The owner that controls this object.
+    pub(crate) fn controller(&self) -> Option<&Owner<'static>> {
+        self.owners.iter().find(|owner| owner.controller)
     }
 
     /// The metadata, for those who know nothing of the kind.
@@ -130,6 +135,18 @@ impl Object {
 }
 
 impl Owner<'_> {
+    fn into_owned(self) -> Owner<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Owner {
+            api_version: owned(self.api_version),
+            kind: owned(self.kind),
+            name: owned(self.name),
+            uid: owned(self.uid),
+            controller: self.controller,
+            block_owner_deletion: self.block_owner_deletion,
+        }
+    }
+
     /// Whether the owner is of this kind, in whichever version.
     pub(crate) fn is_a(&self, kind: &Kind) -> bool {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
@@ -151,11 +168,6 @@ impl<'a> From<&'a OwnerReference> for Owner<'a> {
 }
 
 impl Meta<'_> {
-    /// The owner that controls this object.
-    pub(crate) fn controller(&self) -> Option<&Owner<'_>> {
-        self.owner_references.iter().find(|owner| owner.controller)
-    }
-
     /// Whether an object that was just deleted, and answered with, is there no more: no time was left to it, and nothing holds it.
     pub(crate) fn is_gone(&self) -> bool {
         self.deletion_grace_period_seconds == Some(0) && self.finalizers.is_empty()
@@ -198,7 +210,7 @@ mod tests {
             r#","spec":{"a":1}"#,
         );
         assert_eq!((object.key.to_string().as_str(), object.version), ("default/ada", 7));
-        assert_eq!(&*object.owners, ["u0".into()]);
+        assert_eq!(object.controller().unwrap().uid, "u0");
         assert_eq!(object.field("spec"), Some(serde_json::json!({"a": 1})));
         let partial = object.into_metadata();
         assert_eq!((partial.field("spec"), &*partial.meta().name), (None, "ada"));

@@ -71,16 +71,11 @@ fn adding_owners(queue: &Arc<WorkQueue>, owners: &Arc<Mirror>) -> Subscriber {
         let (true, Some(mirror)) = (references(old) || references(new), owners.upgrade()) else {
             return;
         };
-        let kept = |old: &Object, new: &Object| old.meta().owner_references == new.meta().owner_references;
-        if old.zip(new).is_some_and(|(old, new)| old.uid == new.uid && kept(old, new)) {
+        if old.zip(new).is_some_and(|(old, new)| old.uid == new.uid && old.owners == new.owners) {
             return;
         }
         for object in [old, new].into_iter().flatten() {
-            let meta = object.meta();
-            let named = meta
-                .owner_references
-                .iter()
-                .filter_map(|owner| mirror.owner(owner, object.key.namespace()));
+            let named = object.owners.iter().filter_map(|owner| mirror.owner(owner, object.key.namespace()));
             named.for_each(|owner| queue.add(owner.key.clone()));
         }
     };
@@ -99,8 +94,7 @@ fn mapping(watched: &Watched, cache: &Cache) -> impl Fn(&Object, &mut dyn FnMut(
 
 /// The object of kind `owner` that controls `child`. The version of its API does not matter.
 fn owner_of(child: &Object, owner: &Kind) -> Option<Key> {
-    let meta = child.meta();
-    let reference = meta.controller().filter(|reference| reference.is_a(owner))?;
+    let reference = child.controller().filter(|reference| reference.is_a(owner))?;
     let namespace = child.key.namespace().filter(|_| owner.scope != Scope::Cluster);
     Some(Key::from(reference.name.as_ref()).in_namespace(namespace))
 }

@@ -286,7 +286,7 @@ impl State {
             self.disown(old);
         }
         for owner in &new.owners {
-            self.dependents.entry(owner.clone()).or_default().insert(new.key.clone());
+            self.dependents.entry(owner.uid.as_ref().into()).or_default().insert(new.key.clone());
         }
         Some(Change { old, new: Some(new) })
     }
@@ -301,12 +301,12 @@ impl State {
 
     fn disown(&mut self, object: &Object) {
         for owner in &object.owners {
-            let Some(keys) = self.dependents.get_mut(owner) else {
+            let Some(keys) = self.dependents.get_mut(&*owner.uid) else {
                 continue;
             };
             keys.remove(&object.key);
             if keys.is_empty() {
-                self.dependents.remove(owner);
+                self.dependents.remove(&*owner.uid);
             }
         }
     }
