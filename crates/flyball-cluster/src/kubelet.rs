@@ -4,13 +4,13 @@ mod address;
 mod status;
 mod timeline;
 
-use crate::{node, pod, refusal};
+use crate::{node, owner, pod, refusal};
 use address::Addresses;
 use flyball::{Action, Context, Controller, Event, Key, Result};
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Namespace, Pod};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Preconditions},
+    api::{DeleteParams, PartialObjectMeta, Preconditions},
 };
 use std::{sync::Arc, time::Duration};
 use timeline::{Stage, Timeline};
@@ -35,6 +35,7 @@ pub(crate) fn controller() -> Controller {
         async move { kubelet.end(&pod, &ctx).await }
     })
     .gone(move |key| gone.forget(key))
+    .reads::<PartialObjectMeta<Namespace>>()
 }
 
 #[derive(Default)]
@@ -76,7 +77,7 @@ impl Kubelet {
         }
         let grace = Duration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or_default().max(0) as u64);
         if !grace.is_zero() && !pod::has_ended(pod) {
-            if self.timeline.begins(pod, Stage::Ending) {
+            if self.timeline.begins(pod, Stage::Ending) && takes_events(pod, ctx) {
                 containers(pod).for_each(|container| {
                     let note = format!("Stopping container {}", container.name);
                     ctx.event(event("Killing", note, container));
@@ -127,6 +128,12 @@ impl Kubelet {
         self.timeline.forget(key);
         self.addresses.forget(key);
     }
+}
+
+/// Whether events about a pod can be written: a namespace that is about to go takes none.
+fn takes_events(pod: &Pod, ctx: &Context) -> bool {
+    let namespace = ctx.cache().get::<PartialObjectMeta<Namespace>>(pod.namespace().unwrap_or_default());
+    namespace.is_some_and(|namespace| !owner::is_terminating(&namespace.metadata))
 }
 
 /// Tells of each container what users know from `kubectl describe`.
