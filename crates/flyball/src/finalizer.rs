@@ -24,7 +24,7 @@ pub(crate) fn name(operator: &str) -> String {
 
 pub(crate) fn stage(object: &Object, finalizer: &str) -> Stage {
     let meta = object.meta();
-    match (meta.is_terminating(), meta.finalizers.iter().any(|held| held == finalizer)) {
+    match (object.terminating, meta.finalizers.iter().any(|held| held == finalizer)) {
         (false, true) => Stage::Reconcile,
         (false, false) => Stage::Add,
         (true, true) => Stage::CleanUp,

@@ -109,6 +109,14 @@ impl Object {
         self.owners.iter().find(|owner| owner.controller)
     }
 
+    /// The version as the API server wrote it.
+    pub(crate) fn resource_version(&self) -> String {
+        match self.version {
+            0 => self.meta().resource_version.into_owned(),
+            version => version.to_string(),
+        }
+    }
+
     /// The metadata, for those who know nothing of the kind.
     pub(crate) fn metadata(&self) -> Arc<PartialObjectMeta<DynamicObject>> {
         self.decode().expect("its metadata was parsed before")

@@ -146,7 +146,7 @@ impl Runner {
 
 async fn reconcile(controller: &Controller, ctx: Context, finalizer: &str) -> Result {
     let Some(cleanup) = &controller.cleanup else {
-        return if ctx.object.meta().is_terminating() {
+        return if ctx.object.terminating {
             terminate(controller, ctx).await
         } else {
             run(controller, ctx).await

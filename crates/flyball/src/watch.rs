@@ -163,12 +163,12 @@ impl Watch<'_> {
         match event.event.as_ref() {
             "ADDED" | "MODIFIED" => {
                 let object = Object::parse(event.object.get())?;
-                self.from = Some(object.meta().resource_version.into_owned());
+                self.from = Some(object.resource_version());
                 self.mirror.changed(object);
             }
             "DELETED" => {
                 let object = Object::parse(event.object.get())?;
-                self.from = Some(object.meta().resource_version.into_owned());
+                self.from = Some(object.resource_version());
                 self.mirror.deleted(&object);
             }
             "BOOKMARK" => {
