@@ -55,6 +55,7 @@ impl Up {
         let file = self.kubeconfig.clone().unwrap_or_else(default);
         kubeconfig::write(&file, &authority, &serving.url())?;
         let face = application::face::address().map_err(Failure::Operator)?;
+        drop(application::face::listen().await.map_err(Failure::Operator)?);
         let operator = application::operator().task("http", application::face::run);
         let running = operator.start(cluster.client()).await.map_err(Failure::Operator)?;
         println!("{}", report(&serving, data.as_ref(), &file, face));

@@ -40,11 +40,15 @@ pub fn router(client: Client) -> Router {
 
 /// Serves the routes on `HOST` and `PORT` until it is dropped.
 pub async fn run(client: Client) -> flyball::Result<()> {
-    let address = address()?;
-    let listener = TcpListener::bind(address).await;
-    let taken = |error| flyball::Error::permanent(format!("listen on {address}: {error}; set PORT to a free one"));
-    axum::serve(listener.map_err(taken)?, router(client)).await?;
+    axum::serve(listen().await?, router(client)).await?;
     Ok(())
+}
+
+/// Takes `HOST` and `PORT`, or says who to ask: a program checks this before it promises anything.
+pub async fn listen() -> flyball::Result<TcpListener> {
+    let address = address()?;
+    let taken = |error| flyball::Error::permanent(format!("listen on {address}: {error}; set PORT to a free one"));
+    TcpListener::bind(address).await.map_err(taken)
 }
 
 /// `HOST` and `PORT` of the environment, else loopback and 3000: the face asks nobody who they are.

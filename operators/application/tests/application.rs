@@ -6,9 +6,14 @@ use application::{
     operator,
 };
 use flyball_test::Cluster;
+use futures::StreamExt;
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Service},
+    core::v1::{ConfigMap, Event, Service},
+};
+use kube::{
+    Api,
+    api::{WatchEvent, WatchParams},
 };
 
 fn web(replicas: i32) -> Application {
@@ -129,4 +134,20 @@ async fn every_child_goes_with_its_application() {
     cluster.until_gone::<Deployment>("web").await;
     cluster.until_gone::<Service>("web").await;
     cluster.until_gone::<ConfigMap>("web").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_tell_how_an_application_came_to_run() {
+    let cluster = Cluster::with(operator()).await;
+    cluster.create(web(1)).await;
+    cluster.until("web", runs).await;
+
+    let ours = WatchParams::default().fields("involvedObject.kind=Application,involvedObject.name=web");
+    let events: Api<Event> = Api::namespaced(cluster.client(), "default");
+    let reasons = events.watch(&ours, "0").await.unwrap().filter_map(async |event| match event.unwrap() {
+        WatchEvent::Added(event) => event.reason,
+        _ => None,
+    });
+    let reasons: Vec<String> = reasons.take(2).collect().await;
+    assert_eq!(reasons, ["RollingOut", "Running"]);
 }
