@@ -1,5 +1,9 @@
 //! The same work on Flyball and on its peers: one module a group of measurements, one table for all of them.
 
 pub mod figure;
+pub mod hello;
 pub mod kinds;
+pub mod reconciles;
 pub mod report;
+pub mod server;
+pub mod target;

@@ -1,8 +1,9 @@
 //! The `bench` command: the same work on Flyball and on its peers, in one run, printed as one table.
 
 use bench::{
-    kinds,
+    hello, kinds, reconciles,
     report::{self, Row},
+    server,
 };
 use clap::Parser;
 use std::process::ExitCode;
@@ -21,7 +22,12 @@ struct Arguments {
 /// A group of measurements under one name.
 type Group = (&'static str, fn() -> Vec<Row>);
 
-const GROUPS: [Group; 1] = [("kinds", kinds::rows)];
+const GROUPS: [Group; 4] = [
+    ("kinds", kinds::rows),
+    ("hello", hello::rows),
+    ("reconciles", reconciles::rows),
+    ("server", server::rows),
+];
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
