@@ -56,3 +56,60 @@ fn every_crate_inherits_from_the_workspace() {
     });
     none(missing.collect());
 }
+
+#[test]
+fn the_readme_shows_hello_and_its_test_to_the_letter() {
+    let read = |path: &str| std::fs::read_to_string(source::root().join(path)).expect("the file is there");
+    let readme = read("README.md");
+    let (program, _) = read("operators/hello/src/main.rs")
+        .split_once("\n#[cfg(test)]")
+        .map(owned)
+        .expect("a test module");
+    let test = read("operators/hello/src/tests.rs");
+    let test = &test[test.find("#[tokio::test").expect("a test")..];
+    assert!(readme.contains(&program), "README.md differs from operators/hello/src/main.rs");
+    assert!(readme.contains(test), "README.md differs from operators/hello/src/tests.rs");
+}
+
+#[test]
+fn the_readme_and_the_architecture_are_short() {
+    let lines = |path: &str| {
+        std::fs::read_to_string(source::root().join(path))
+            .expect("the file is there")
+            .lines()
+            .count()
+    };
+    assert!(lines("README.md") <= 150, "{} lines", lines("README.md"));
+    assert!(lines("ARCHITECTURE.md") <= 300, "{} lines", lines("ARCHITECTURE.md"));
+}
+
+#[test]
+fn the_architecture_names_files_that_exist() {
+    let root = source::root();
+    let text = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the file is there");
+    let crates = [
+        "",
+        "crates/",
+        "crates/flyball/src/",
+        "crates/flyball-apiserver/src/",
+        "crates/flyball-store/src/",
+    ];
+    let crates = crates.into_iter().chain(["crates/flyball-schema/src/", "crates/flyball-cluster/src/"]);
+    let folders: Vec<_> = crates.map(|folder| root.join(folder)).collect();
+    let named = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(|word| word.trim_start_matches("store:").trim_start_matches("schema:"));
+    let missing = named.filter(|word| word.ends_with(".rs") && !word.contains([' ', '*']) && *word != "clock.rs");
+    none(
+        missing
+            .filter(|word| !folders.iter().any(|folder| folder.join(word).exists()))
+            .map(str::to_owned)
+            .collect(),
+    );
+}
+
+fn owned((left, right): (&str, &str)) -> (String, String) {
+    (left.to_owned(), right.to_owned())
+}
