@@ -48,6 +48,6 @@ fn build() -> String {
     assert!(output.status.success(), "hello's test builds");
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let programs = messages.filter_map(|message| message["executable"].as_str().map(str::to_owned));
-    programs.last().expect("cargo names the test program")
+    let mut programs = messages.filter_map(|message| message["executable"].as_str().map(str::to_owned));
+    programs.next_back().expect("cargo names the test program")
 }

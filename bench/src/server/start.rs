@@ -56,7 +56,8 @@ impl Ours {
             .kill_on_drop(true)
             .spawn()
             .expect("flyball starts");
-        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+        // It is written when the server listens.
+        while !kubeconfig.exists() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let pid = child.id().expect("a running process");
