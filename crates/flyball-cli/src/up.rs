@@ -9,7 +9,11 @@ use flyball_apiserver::{
 };
 use flyball_cluster::Cluster;
 use flyball_store::Store;
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Runs a Kubernetes cluster and the Application operator in this process, until Ctrl-C.
 ///
@@ -58,7 +62,7 @@ impl Up {
         drop(application::face::listen().await.map_err(Failure::Operator)?);
         let operator = application::operator().task("http", application::face::run);
         let running = operator.start(cluster.client()).await.map_err(Failure::Operator)?;
-        println!("{}", report(&serving, data.as_ref(), &file, face));
+        println!("{}", report(&serving, data.as_deref(), &file, face));
         stopped().await?;
         println!("stopping");
         running.stop().await;
@@ -68,7 +72,7 @@ impl Up {
     }
 }
 
-fn report(serving: &Serving, data: Option<&PathBuf>, kubeconfig: &PathBuf, face: SocketAddr) -> String {
+fn report(serving: &Serving, data: Option<&Path>, kubeconfig: &Path, face: SocketAddr) -> String {
     let kept = data.map_or("in memory: nothing is kept".into(), |data| format!("kept in {}", home::show(data)));
     let (version, kubeconfig) = (flyball_apiserver::version::git_version(), home::show(kubeconfig));
     format!(

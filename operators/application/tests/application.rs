@@ -38,8 +38,9 @@ fn runs_generation(generation: i64) -> impl Fn(&Application) -> bool {
 }
 
 fn config_hash(deployment: &Deployment) -> String {
-    let template = &deployment.spec.as_ref().unwrap().template;
-    template.metadata.as_ref().unwrap().annotations.as_ref().unwrap()[CONFIG_HASH].clone()
+    let spec = deployment.spec.as_ref().expect("a spec");
+    let metadata = spec.template.metadata.as_ref().expect("a template with metadata");
+    metadata.annotations.as_ref().expect("annotations")[CONFIG_HASH].clone()
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,14 +16,14 @@ async fn ask(face: &Router, method: &str, path: &str, body: Value) -> (u16, Valu
     } else {
         Body::from(body.to_string())
     };
-    send(face, Request::builder().method(method).uri(path).body(body).unwrap()).await
+    send(face, Request::builder().method(method).uri(path).body(body).expect("a request")).await
 }
 
 async fn send(face: &Router, request: Request<Body>) -> (u16, Value) {
-    let response = face.clone().oneshot(request).await.unwrap();
+    let response = face.clone().oneshot(request).await.expect("an answer");
     let code = response.status().as_u16();
-    let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    (code, serde_json::from_slice(&bytes).unwrap())
+    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+    (code, serde_json::from_slice(&bytes).expect("JSON"))
 }
 
 fn my_app(replicas: i32) -> Value {
