@@ -5,6 +5,7 @@ pub mod crd;
 pub mod decode;
 pub mod default;
 pub mod definition;
+pub mod go_duration;
 pub mod go_text;
 pub mod json_patch;
 pub mod jsonpath;

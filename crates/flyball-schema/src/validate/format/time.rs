@@ -1,6 +1,7 @@
 //! Dates, times and durations.
 // kube-openapi/pkg/validation/strfmt/{date,time,duration}.go
 
+use crate::go_duration;
 use jiff::civil::Date;
 
 /// `2006-01-02`
@@ -61,36 +62,7 @@ fn is_offset(text: &str) -> bool {
 
 /// What Go's `time.ParseDuration` takes, or any text with a number and a unit in it, as Scala has them.
 pub(super) fn is_duration(text: &str) -> bool {
-    is_go_duration(text) || has_amount(text)
-}
-
-fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let number = rest
-            .find(|character: char| !character.is_ascii_digit() && character != '.')
-            .unwrap_or(rest.len());
-        let (amount, after) = rest.split_at(number);
-        let digits = amount.bytes().filter(u8::is_ascii_digit).count();
-        if digits == 0 || amount.len() - digits > 1 {
-            return false;
-        }
-        let unit = after
-            .find(|character: char| character.is_ascii_digit() || character == '.')
-            .unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit);
-        if !["ns", "us", "µs", "μs", "ms", "s", "m", "h"].contains(&unit) {
-            return false;
-        }
-        rest = after;
-    }
-    true
+    go_duration::is_duration(text) || has_amount(text)
 }
 
 /// Whether digits are followed by the name of a unit anywhere.
