@@ -1,7 +1,7 @@
 //! Kinds that are served in several versions over one storage.
 
-use crate::builtin::{autoscaler, event};
 use crate::registry::{Custom, Kind};
+use flyball_schema::builtin::{autoscaler, event};
 use flyball_schema::{default, prune};
 use serde_json::Value;
 

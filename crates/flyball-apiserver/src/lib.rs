@@ -5,7 +5,6 @@ pub(crate) mod allocate;
 pub mod answer;
 pub mod body;
 pub(crate) mod bootstrap;
-pub(crate) mod builtin;
 pub(crate) mod call;
 pub mod clock;
 pub(crate) mod convert;

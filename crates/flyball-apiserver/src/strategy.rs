@@ -1,7 +1,7 @@
 //! How kinds differ beyond their types: what may be created, updated and deleted how.
 //! The facts are those of `pkg/registry/*/strategy.go` in Kubernetes; what defaults and checks do is in `builtin`.
 
-use crate::builtin;
+use flyball_schema::builtin;
 use flyball_schema::names::NameRule;
 use flyball_schema::violation::Violation;
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! What Kubernetes does to JSON, as pure functions over one model of types.
 //! No I/O, no clock, no runtime: any JSON in, a value or a list of violations out.
 
+pub mod builtin;
 pub mod crd;
 pub mod decode;
 pub mod default;

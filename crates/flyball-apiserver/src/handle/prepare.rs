@@ -1,12 +1,12 @@
 //! What the server writes into an object by itself before it is stored, and what it takes back.
 
 use super::Part;
-use crate::builtin::typed;
 use crate::object::{self, metadata, metadata_mut};
 use crate::options::causes;
 use crate::registry::{Custom, Kind};
 use crate::status::{Result, Status};
 use crate::strategy::Generation;
+use flyball_schema::builtin::typed;
 use flyball_schema::metadata as meta_rules;
 use flyball_schema::violation::Violation;
 use flyball_schema::{default, prune, validate};

@@ -2,11 +2,12 @@
 
 use super::{Step, grace};
 use crate::clock;
+use crate::definition;
 use crate::object::{self, metadata_mut};
 use crate::options::{DeleteOptions, Propagation};
 use crate::registry::Kind;
 use crate::strategy::Dependents;
-use crate::{builtin, definition};
+use flyball_schema::builtin;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 

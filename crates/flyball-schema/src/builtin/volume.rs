@@ -1,7 +1,7 @@
 //! PersistentVolumes and their claims.
 
+use super::meta::{self, metadata_mut};
 use super::{at, fill, within};
-use crate::object::{self, metadata_mut};
 use serde_json::{Value, json};
 
 /// Fills in what a claim leaves out.
@@ -32,7 +32,7 @@ pub fn prepare_claim(object: &mut Value, live: Option<&Value>) {
 // pkg/registry/core/persistentvolume/strategy.go: the phase begins when the volume does
 pub fn prepare_volume(object: &mut Value, live: Option<&Value>) {
     if live.is_none() {
-        let since = object::text(object, "creationTimestamp").to_owned();
+        let since = meta::text(object, "creationTimestamp").to_owned();
         object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": since});
         protect(object, "kubernetes.io/pv-protection");
     }
@@ -40,7 +40,7 @@ pub fn prepare_volume(object: &mut Value, live: Option<&Value>) {
 
 // plugin/pkg/admission/storage/storageobjectinuseprotection
 fn protect(object: &mut Value, finalizer: &str) {
-    if !object::finalizers(object).contains(&finalizer) {
+    if !meta::finalizers(object).contains(&finalizer) {
         let finalizers = metadata_mut(object).entry("finalizers").or_insert_with(|| json!([]));
         if let Some(finalizers) = finalizers.as_array_mut() {
             finalizers.push(finalizer.into());

@@ -1,8 +1,8 @@
 //! CustomResourceDefinitions, as objects. What they define is served by `definition`.
 
 use super::{at, fill};
-use flyball_schema::definition;
-use flyball_schema::violation::Violation;
+use crate::definition;
+use crate::violation::Violation;
 use serde_json::{Value, json};
 
 /// Fills in the names that follow from the kind, and that nothing is converted.

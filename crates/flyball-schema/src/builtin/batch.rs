@@ -1,8 +1,8 @@
 //! Jobs and CronJobs.
 
+use super::meta;
 use super::{at, fill, pod};
-use crate::object;
-use flyball_schema::violation::Violation;
+use crate::violation::Violation;
 use serde_json::{Value, json};
 
 /// Fills in what a Job leaves out.
@@ -46,7 +46,7 @@ pub fn prepare_job(object: &mut Value, live: Option<&Value>) {
         return;
     }
     if object["spec"]["manualSelector"] != true {
-        let (uid, name) = (object::text(object, "uid").to_owned(), object::name(object).to_owned());
+        let (uid, name) = (meta::text(object, "uid").to_owned(), meta::name(object).to_owned());
         let labels = at(at(at(at(object, "spec"), "template"), "metadata"), "labels");
         for (key, value) in [
             ("controller-uid", &uid),

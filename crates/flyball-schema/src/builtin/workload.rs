@@ -2,8 +2,8 @@
 
 mod validate;
 
+use super::meta;
 use super::{at, fill, items, pod, volume};
-use crate::object;
 use serde_json::{Value, json};
 
 pub use validate::{validate, validate_stateful_set, validate_status};
@@ -72,7 +72,7 @@ pub fn default_daemon_set(object: &mut Value) {
 // pkg/registry/apps/daemonset/strategy.go
 pub fn prepare_daemon_set(object: &mut Value, live: Option<&Value>) {
     let Some(live) = live else { return };
-    let before = object::metadata(live)
+    let before = meta::metadata(live)
         .get("annotations")
         .and_then(|annotations| annotations[TEMPLATE_GENERATION].as_str());
     let mut generation: i64 = before.and_then(|text| text.parse().ok()).unwrap_or(0);

@@ -4,7 +4,7 @@ mod container;
 mod quality;
 
 use super::{at, fill, items};
-use flyball_schema::violation::Violation;
+use crate::violation::Violation;
 use serde_json::{Value, json};
 
 /// Fields of a pod that selectors may name.

@@ -1,7 +1,7 @@
 //! RoleBindings and ClusterRoleBindings.
 
 use super::{at, fill_zero, items};
-use flyball_schema::violation::Violation;
+use crate::violation::Violation;
 use serde_json::{Value, json};
 
 const GROUP: &str = "rbac.authorization.k8s.io";

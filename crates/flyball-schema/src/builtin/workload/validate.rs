@@ -2,8 +2,8 @@
 // pkg/apis/apps/validation/validation.go
 
 use crate::builtin::pod;
-use flyball_schema::selector::LabelSelector;
-use flyball_schema::violation::Violation;
+use crate::selector::LabelSelector;
+use crate::violation::Violation;
 use serde_json::Value;
 
 /// Finds what is wrong with a Deployment or ReplicaSet.

@@ -1,7 +1,7 @@
 //! HorizontalPodAutoscalers: stored as v2, shown as v1 too.
 
+use super::meta;
 use super::{at, fill, within};
-use crate::object;
 use serde_json::{Value, json};
 
 /// Where v1 keeps what it has no field for.
@@ -61,7 +61,7 @@ pub fn to_v1(autoscaler: &mut Value) {
         spec["targetCPUUtilizationPercentage"] = metric["resource"]["target"]["averageUtilization"].clone();
     }
     if !others.is_empty() {
-        let annotations = object::metadata_mut(autoscaler).entry("annotations").or_insert_with(|| json!({}));
+        let annotations = meta::metadata_mut(autoscaler).entry("annotations").or_insert_with(|| json!({}));
         annotations[METRICS] = Value::from(others).to_string().into();
     }
     let current = autoscaler["status"]["currentReplicas"].as_i64().unwrap_or(0);
@@ -71,7 +71,7 @@ pub fn to_v1(autoscaler: &mut Value) {
 
 /// From v1 to v2.
 pub fn to_v2(autoscaler: &mut Value) {
-    let annotations = object::metadata_mut(autoscaler).get_mut("annotations").and_then(Value::as_object_mut);
+    let annotations = meta::metadata_mut(autoscaler).get_mut("annotations").and_then(Value::as_object_mut);
     let kept = annotations.and_then(|annotations| annotations.remove(METRICS));
     let kept = kept.and_then(|text| serde_json::from_str::<Vec<Value>>(text.as_str()?).ok());
     let mut metrics = kept.unwrap_or_default();

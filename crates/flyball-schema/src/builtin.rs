@@ -8,6 +8,7 @@ pub mod definition;
 pub mod event;
 pub mod lease;
 pub mod limit;
+mod meta;
 pub mod namespace;
 pub mod network;
 pub mod node;
@@ -43,10 +44,16 @@ fn fill_zero(object: &mut Value, field: &str, value: impl Into<Value>) {
     fill(object, field, value);
 }
 
-/// An object in a field, made if absent.
+/// An object in a field, made if it is not one.
 fn at<'a>(object: &'a mut Value, field: &str) -> &'a mut Value {
-    fill(object, field, Map::new());
-    &mut object[field]
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let value = &mut object[field];
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value
 }
 
 /// An object in a field, if it is there.

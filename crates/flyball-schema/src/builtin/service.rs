@@ -1,8 +1,8 @@
 //! Services. Their addresses and ports are given out by `allocate`.
 
 use super::{at, fill, items, within};
-use flyball_schema::names;
-use flyball_schema::violation::Violation;
+use crate::names;
+use crate::violation::Violation;
 use serde_json::{Value, json};
 
 /// Fills in what a service leaves out.

@@ -1,7 +1,7 @@
 //! ConfigMaps, and what they share with Secrets.
 
-use flyball_schema::names;
-use flyball_schema::violation::Violation;
+use crate::names;
+use crate::violation::Violation;
 use serde_json::Value;
 
 /// How many bytes all values may have together.

@@ -1,8 +1,8 @@
 //! Containers and volumes.
 
 use crate::builtin::{at, fill, items};
-use flyball_schema::names;
-use flyball_schema::violation::Violation;
+use crate::names;
+use crate::violation::Violation;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 

@@ -1,12 +1,12 @@
 //! Secrets.
 
 use super::config_map::{validate_immutable, validate_keys, validate_size};
+use super::meta;
 use super::{at, fill};
-use crate::object;
+use crate::decode::{DecodeError, Document};
+use crate::violation::Violation;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flyball_schema::decode::{DecodeError, Document};
-use flyball_schema::violation::Violation;
 use serde_json::Value;
 
 /// Gives a secret its type, and moves `stringData` into `data`.
@@ -46,7 +46,7 @@ fn validate_type(secret: &Value) -> Vec<Violation> {
     match secret["type"].as_str().unwrap_or_default() {
         "kubernetes.io/service-account-token" => {
             const KEY: &str = "kubernetes.io/service-account.name";
-            let annotations = object::metadata(secret).get("annotations");
+            let annotations = meta::metadata(secret).get("annotations");
             let name = annotations.and_then(|annotations| annotations[KEY].as_str()).unwrap_or_default();
             let path = format!("metadata.annotations[{KEY}]");
             name.is_empty().then(|| Violation::required(path, "")).into_iter().collect()

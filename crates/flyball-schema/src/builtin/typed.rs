@@ -1,8 +1,8 @@
 //! What the types of built-in kinds say beyond what decoding checks: values that are allowed, and times that are
 //! written although they are absent.
 
-use flyball_schema::schema::{Form, Node};
-use flyball_schema::violation::Violation;
+use crate::schema::{Form, Node};
+use crate::violation::Violation;
 use serde_json::Value;
 
 /// Times that Go keeps as a value and not as a pointer: where they are absent it writes `null`.

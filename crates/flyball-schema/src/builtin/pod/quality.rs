@@ -1,6 +1,6 @@
 //! A pod's quality of service, which follows from what its containers request.
 
-use flyball_schema::quantity::Quantity;
+use crate::quantity::Quantity;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Leases.
 
-use flyball_schema::violation::Violation;
+use crate::violation::Violation;
 use serde_json::Value;
 
 /// Finds what is wrong with a lease.

@@ -1,7 +1,7 @@
 //! Namespaces.
 
 use super::at;
-use crate::object::{self, metadata_mut};
+use super::meta::{self, metadata_mut};
 use serde_json::{Value, json};
 
 /// The label by which selectors find a namespace.
@@ -10,7 +10,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// Labels a namespace with its name.
 // pkg/apis/core/v1/defaults.go, SetDefaults_Namespace
 pub fn default(namespace: &mut Value) {
-    let name = object::name(namespace).to_owned();
+    let name = meta::name(namespace).to_owned();
     if name.is_empty() {
         return;
     }

@@ -1,8 +1,8 @@
 //! Events: stored in the form of the core group, shown in that of `events.k8s.io` too.
 
+use super::meta;
 use super::{at, fill};
-use crate::object;
-use flyball_schema::violation::Violation;
+use crate::violation::Violation;
 use serde_json::{Value, json};
 
 /// Fields of an event that selectors may name.
@@ -104,7 +104,7 @@ fn core(event: &Value) -> Value {
 
 fn legacy(event: &Value) -> Vec<Violation> {
     let involved = event["involvedObject"]["namespace"].as_str().unwrap_or_default();
-    let own = object::text(event, "namespace");
+    let own = meta::text(event, "namespace");
     let fits = match involved {
         "" => own == "default" || own.is_empty(),
         involved => involved == own,
