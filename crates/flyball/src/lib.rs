@@ -6,10 +6,12 @@
 //! Queue, cache and runner are Flyball's; the client, `Api` and `CustomResource` are kube's, and are not hidden.
 
 mod action;
+mod args;
 mod backoff;
 mod cache;
 mod client;
 mod clock;
+pub mod config;
 mod context;
 mod controlled;
 mod controller;
@@ -35,6 +37,7 @@ mod work;
 pub use action::Action;
 pub use backoff::Backoff;
 pub use cache::Cache;
+pub use config::Config;
 pub use context::{Applied, ConditionStatus, Context, Relative};
 pub use controlled::Controlled;
 pub use controller::Controller;

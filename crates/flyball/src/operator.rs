@@ -1,6 +1,6 @@
 //! An operator as a value: its name, its kinds, its controllers and tasks. It is inert until it is started.
 
-use crate::{Controller, Error, Result, Running};
+use crate::{Config, Controller, Error, Result, Running};
 use futures::future::BoxFuture;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -80,6 +80,11 @@ impl Operator {
         Running::start(self, client).await
     }
 
+    /// Starts the operator as [`run`](crate::run) does: as its configuration says.
+    pub async fn start_with(&self, client: Client, _config: &Config) -> Result<Running> {
+        self.start(client).await
+    }
+
     pub(crate) fn controllers(&self) -> &[Controller] {
         &self.controllers
     }
@@ -115,7 +120,7 @@ impl std::fmt::Debug for Task {
 }
 
 /// Whether a name can be part of a finalizer, a Lease and a field manager (RFC 1123, "label").
-fn is_label(name: &str) -> bool {
+pub(crate) fn is_label(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     (1..=63).contains(&name.len()) && name.chars().all(allowed) && !name.starts_with('-') && !name.ends_with('-')
 }

@@ -1,7 +1,7 @@
 //! `flyball::run`: an operator as a program, with its arguments, log, client and signals.
 
-use crate::{Operator, Result};
-use clap::{Arg, ArgMatches, Command};
+use crate::{Config, Operator, Result, args, config::LogFormat};
+use clap::{ArgMatches, error::ErrorKind};
 use kube::Client;
 use std::io::{IsTerminal, Write};
 use tokio::signal::unix::{SignalKind, signal};
@@ -9,44 +9,26 @@ use tracing_subscriber::EnvFilter;
 
 /// Runs an operator as its program's arguments say: `run` (or nothing), `crds`, `help`.
 ///
-/// It ends after SIGTERM or SIGINT, once the reconciles under way have ended; a second signal does not wait for them.
+/// Its configuration is put together from flags, environment and file; see [`Config`]. It ends after SIGTERM or SIGINT, once
+/// the reconciles under way have ended; a second signal does not wait for them. Wrong arguments and a wrong configuration end
+/// the process with exit code 2 and a message.
 pub async fn run(operator: Operator) -> Result<()> {
-    let arguments = command(&operator).get_matches();
+    let arguments = args::command(&operator).get_matches();
     match arguments.subcommand() {
         Some(("crds", _)) => print_crds(&operator, &mut std::io::stdout()),
-        Some(("run", arguments)) => serve(&operator, arguments).await,
-        _ => serve(&operator, &arguments).await,
+        Some(("run", arguments)) => serve(&operator, &configured(&operator, arguments)).await,
+        _ => serve(&operator, &configured(&operator, &arguments)).await,
     }
 }
 
-fn command(operator: &Operator) -> Command {
-    let log = Arg::new("log")
-        .long("log")
-        .env("RUST_LOG")
-        .default_value("info")
-        .help("What to log: a level, or levels by target, as in `info,kube=debug`");
-    Command::new("operator")
-        .bin_name(operator.name())
-        .display_name(operator.name())
-        .about(format!("The {} operator", operator.name()))
-        .arg(log.clone())
-        .subcommand(
-            Command::new("run")
-                .about("Run the operator; also what happens without a command")
-                .arg(log),
-        )
-        .subcommand(Command::new("crds").about("Print the CustomResourceDefinitions as YAML"))
+/// The configuration; a wrong one ends the process as a wrong argument does.
+fn configured(operator: &Operator, arguments: &ArgMatches) -> Config {
+    let config = args::config(arguments, |name| std::env::var(name).ok());
+    config.unwrap_or_else(|error| args::command(operator).error(ErrorKind::ValueValidation, error).exit())
 }
 
-async fn serve(operator: &Operator, arguments: &ArgMatches) -> Result<()> {
-    let log = arguments.get_one::<String>("log").expect("it has a default");
-    let filter = EnvFilter::try_new(log)?;
-    let colours = std::io::stderr().is_terminal();
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(colours)
-        .with_writer(std::io::stderr);
-    log.try_init()?;
+async fn serve(operator: &Operator, config: &Config) -> Result<()> {
+    log(config)?;
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut signalled = async || {
         tokio::select! {
@@ -56,7 +38,7 @@ async fn serve(operator: &Operator, arguments: &ArgMatches) -> Result<()> {
     };
     let client = Client::try_default().await?;
     let running = tokio::select! {
-        running = operator.start(client) => running?,
+        running = operator.start_with(client, config) => running?,
         () = signalled() => return Ok(()),
     };
     tracing::info!(operator = operator.name(), "running");
@@ -65,6 +47,25 @@ async fn serve(operator: &Operator, arguments: &ArgMatches) -> Result<()> {
     tokio::select! {
         () = running.stop() => {}
         () = signalled() => tracing::warn!("stopped before the reconciles under way had ended"),
+    }
+    Ok(())
+}
+
+fn log(config: &Config) -> Result<()> {
+    let terminal = std::io::stderr().is_terminal();
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::try_new(&config.logging.level)?)
+        .with_ansi(terminal)
+        .with_writer(std::io::stderr);
+    let json = match config.logging.format {
+        LogFormat::Auto => !terminal,
+        LogFormat::Json => true,
+        LogFormat::Text => false,
+    };
+    if json {
+        log.json().try_init()?
+    } else {
+        log.try_init()?
     }
     Ok(())
 }

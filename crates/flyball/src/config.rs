@@ -1,0 +1,251 @@
+//! How an operator is to be run: what its flags, its environment and a YAML file say, in this order, over the defaults.
+
+mod keys;
+mod layers;
+
+pub(crate) use keys::{KEYS, Key};
+pub(crate) use layers::Layers;
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
+
+/// The configuration of an operator that runs as a program.
+///
+/// In YAML its keys are these fields in camelCase, and `namespace` for a single one of `namespaces`; `apiVersion:
+/// flyball.dev/v1` and `kind: OperatorConfig` may stand above them. A duration is written `15s` or `1m30s`, or as a number of
+/// seconds. Every key is also a flag and an environment variable: `leaderElection.leaseDuration` is
+/// `--leader-election-lease-duration` and `FLYBALL_LEADER_ELECTION_LEASE_DURATION`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// The namespaces whose objects are watched; empty for all, or for those that the operator itself names.
+    pub namespaces: Vec<String>,
+    /// Which of several replicas works.
+    pub leader_election: LeaderElection,
+    /// Where metrics are served.
+    pub metrics: Metrics,
+    /// Where probes are answered.
+    pub health: Health,
+    /// What is logged, and how.
+    pub logging: Logging,
+}
+
+/// Which of several replicas works: the one that holds a Lease.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeaderElection {
+    /// Whether a Lease is needed to work; without it every replica works.
+    pub enabled: bool,
+    /// The Lease's name; the operator's unless set.
+    pub name: Option<String>,
+    /// The Lease's namespace; the one that the operator runs in unless set.
+    pub namespace: Option<String>,
+    /// How long others wait after the leader's last renewal.
+    pub lease_duration: Duration,
+    /// How long the leader tries to renew before it gives up.
+    pub renew_deadline: Duration,
+    /// How long to wait between attempts.
+    pub retry_period: Duration,
+}
+
+/// Where metrics are served.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metrics {
+    /// Whether they are served.
+    pub enabled: bool,
+    /// The address to listen on.
+    pub address: IpAddr,
+    /// The port to listen on; 0 for a free one.
+    pub port: u16,
+    /// The path they are served under.
+    pub path: String,
+}
+
+/// Where probes are answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Health {
+    /// Whether they are answered.
+    pub enabled: bool,
+    /// The address to listen on.
+    pub address: IpAddr,
+    /// The port to listen on; 0 for a free one.
+    pub port: u16,
+    /// The path that answers while the process is to be kept.
+    pub liveness_path: String,
+    /// The path that answers once caches are listed.
+    pub readiness_path: String,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Logging {
+    /// A level, or levels by target, as in `info,kube=debug`.
+    pub level: String,
+    /// The form of each line.
+    pub format: LogFormat,
+}
+
+/// The form of a line of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    #[default]
+    Auto,
+    /// One JSON object a line.
+    Json,
+    /// A line to read.
+    Text,
+}
+
+/// What is wrong with a configuration; each mistake names its key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .mistakes.join("\n"))]
+pub struct ConfigError {
+    mistakes: Vec<String>,
+}
+
+impl Config {
+    /// Reads a YAML file's text over the defaults.
+    pub fn from_yaml(text: &str) -> Result<Config, ConfigError> {
+        let mut layers = Layers::default();
+        layers.yaml("", text);
+        layers.finish()
+    }
+}
+
+impl Default for LeaderElection {
+    /// client-go's times.
+    fn default() -> LeaderElection {
+        LeaderElection {
+            enabled: true,
+            name: None,
+            namespace: None,
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics {
+            enabled: true,
+            address: Ipv4Addr::UNSPECIFIED.into(),
+            port: 8080,
+            path: "/metrics".into(),
+        }
+    }
+}
+
+impl Default for Health {
+    fn default() -> Health {
+        Health {
+            enabled: true,
+            address: Ipv4Addr::UNSPECIFIED.into(),
+            port: 8081,
+            liveness_path: "/healthz".into(),
+            readiness_path: "/readyz".into(),
+        }
+    }
+}
+
+impl Default for Logging {
+    fn default() -> Logging {
+        Logging { level: "info".into(), format: LogFormat::Auto }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistake(text: &str) -> String {
+        Config::from_yaml(text).map_or_else(|error| error.to_string(), |config| format!("accepted: {config:?}"))
+    }
+
+    #[test]
+    fn a_whole_file_is_read() {
+        let config = Config::from_yaml(
+            "apiVersion: flyball.dev/v1\nkind: OperatorConfig\nnamespace: prod\n\
+             leaderElection: { enabled: true, namespace: kube-system, name: my-operator-lock, leaseDuration: 30, \
+             renewDeadline: 20s, retryPeriod: 1m30s }\n\
+             metrics: { enabled: true, port: 9090, path: /m }\nhealth: { port: 9091, livenessPath: /l, readinessPath: /r }\n\
+             webhook: { enabled: false }\nlogging: { level: debug, format: json }\n",
+        );
+        assert_eq!(
+            config.unwrap_err().to_string(),
+            "leaderElection.retryPeriod: must be shorter than renewDeadline, 20s"
+        );
+        let config = Config::from_yaml(
+            "namespaces: [a, b]\nleaderElection: { name: lock, leaseDuration: 30 }\nhealth: { livenessPath: /l }",
+        )
+        .unwrap();
+        assert_eq!(config.namespaces, ["a", "b"]);
+        assert_eq!(config.leader_election.name.as_deref(), Some("lock"));
+        assert_eq!(config.leader_election.lease_duration, Duration::from_secs(30));
+        assert_eq!((config.health.liveness_path.as_str(), config.metrics.port), ("/l", 8080));
+        assert_eq!(Config::from_yaml("").unwrap(), Config::default());
+        assert!(Config::from_yaml("namespace: ''").unwrap().namespaces.is_empty());
+    }
+
+    #[test]
+    fn a_mistake_names_its_key() {
+        for (text, expected) in [
+            (
+                "leaderElection: { leaseDuration: soon }",
+                "leaderElection.leaseDuration: `soon` is no duration: write 15s, 1m30s, or a number of seconds",
+            ),
+            (
+                "leaderElection: { leaseDurations: 15s }",
+                "leaderElection.leaseDurations: no such key; leaderElection has enabled, name, namespace, leaseDuration, \
+                 renewDeadline, retryPeriod",
+            ),
+            (
+                "leaderElections: {}",
+                "leaderElections: no such key; there are namespace, namespaces, leaderElection, metrics, health, logging",
+            ),
+            ("metrics: 8080", "metrics: has keys of its own, not a value"),
+            ("metrics: { port: { number: 1 } }", "metrics.port: takes a value, not keys of its own"),
+            ("metrics: { port: 70000 }", "metrics.port: `70000` is no port: a number from 0 to 65535"),
+            ("metrics: { path: m }", "metrics.path: `m` is no path: it begins with a slash"),
+            ("metrics: { enabled: maybe }", "metrics.enabled: `maybe` is neither true nor false"),
+            ("health: { address: here }", "health.address: `here` is no IP address"),
+            ("logging: { format: xml }", "logging.format: `xml` is no format: auto, json or text"),
+            (
+                "logging: { level: a=b=c }",
+                "logging.level: `a=b=c` is no level: error, warn, info, debug, trace, or `info,kube=debug`",
+            ),
+            ("namespace: a\nnamespaces: [b]", "namespaces: `namespace` is given too; give one of them"),
+            (
+                "namespace: Prod",
+                "namespace: `Prod` is no namespace: lower-case letters, digits and dashes, 63 at most",
+            ),
+            (
+                "webhook: { port: 9443 }",
+                "webhook.port: this version serves no webhooks; leave the key out",
+            ),
+            (
+                "webhook: { enabled: true }",
+                "webhook.enabled: this version serves no webhooks; leave the key out",
+            ),
+            ("kind: Deployment", "kind: `Deployment` is no OperatorConfig"),
+            (
+                "leaderElection: { retryPeriod: 0s }",
+                "leaderElection.retryPeriod: must be longer than nothing",
+            ),
+            (
+                "leaderElection: { renewDeadline: 15s }",
+                "leaderElection.renewDeadline: must be shorter than leaseDuration, 15s",
+            ),
+        ] {
+            assert_eq!(mistake(text), expected);
+        }
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        assert_eq!(mistake("metrics: { port: x }\nlogging: { colour: red }").lines().count(), 2);
+        assert!(mistake("a: [").contains("no YAML"), "{}", mistake("a: ["));
+    }
+}
