@@ -1,6 +1,6 @@
 //! What a place that keeps values must do. [`crate::Store`] erases it.
 
-use crate::{Committed, Entry, Op, Page, Range, Result, Watch};
+use crate::{Committed, Entry, Op, Page, Range, Result, Snapshot, Watch};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
@@ -11,6 +11,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Reads the entries under a prefix at one revision.
     fn range(&self, range: Range) -> BoxFuture<'_, Result<Page>>;
+
+    /// Reads everything at one revision, however long that takes.
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>>;
 
     /// Writes all operations as one revision, or none of them.
     fn commit(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Committed>>;

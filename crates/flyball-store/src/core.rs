@@ -1,10 +1,11 @@
 //! The state that memory and disk share: the latest records, the recent changes and who watches. A backend decides when a
 //! plan is applied; nothing here waits.
 
-use crate::{Entry, Error, Options, Page, Range, Result, Watch};
+use crate::{Entry, Error, Options, Page, Range, Result, Snapshot, Watch};
 use crate::{
     history::{self, Change, Chunk, History},
     index::{Index, Span},
+    leaf::Leaf,
     plan::Plan,
     record::Record,
     watchers::Watchers,
@@ -69,6 +70,14 @@ impl Core {
         let chunks = state.history.since(revision);
         drop(state);
         Ok(past_page(range, &span, &chunks, revision))
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        let state = self.state();
+        let (leaves, revision) = (state.index.span(b"", b"", usize::MAX).leaves, state.revision);
+        drop(state);
+        let entries = |leaf: Arc<Leaf>| leaf.records().iter().map(Record::entry).collect::<Vec<_>>();
+        Snapshot::of(revision, leaves.into_iter().flat_map(entries))
     }
 
     pub fn watch(&self, prefix: Bytes, after: u64) -> Result<Watch> {

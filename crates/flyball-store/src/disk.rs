@@ -9,15 +9,26 @@ mod log;
 mod summary;
 mod writer;
 
-use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Watch};
-use crate::{core::Core, disk::writer::Job};
+use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Snapshot, Watch};
+use crate::{core::Core, record::Record};
 use bytes::Bytes;
+use directory::Directory;
 use futures::future::{self, BoxFuture, FutureExt};
+use log::Log;
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, mpsc},
 };
 use tokio::sync::oneshot;
+use writer::Job;
+
+/// Makes a closed store of records, all of them before its revision, and verifies that it can be opened.
+pub(crate) fn fill(path: &Path, revision: u64, records: impl FnMut() -> Result<Option<Record>>) -> Result<()> {
+    let directory = Directory::open(path)?;
+    directory.create(|| Log::fill(&directory, revision, records))?;
+    let (log, _) = Log::open(&directory)?;
+    directory.seal(&log.close())
+}
 
 /// A store in a data directory. Its writer ends, and the directory is free, when it is closed or dropped.
 pub(crate) struct Disk {
@@ -55,6 +66,10 @@ impl Backend for Disk {
 
     fn range(&self, range: Range) -> BoxFuture<'_, Result<Page>> {
         future::ready(self.core.range(&range)).boxed()
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        future::ready(Ok(self.core.snapshot())).boxed()
     }
 
     fn commit(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Committed>> {

@@ -116,6 +116,42 @@ pub enum Error {
         /// Why.
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
+    /// There is no room for a write; nothing more is written until the store is opened again.
+    #[error("the disk of the data directory {} is full: free some space and open the store again", path.display())]
+    Full {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// The data directory may be read but not written.
+    #[error("the data directory {} cannot be written: make it writable for this user, or choose another directory", path.display())]
+    ReadOnly {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// A backup could not be read or written.
+    #[error("{attempt} the backup {}", path.display())]
+    Backup {
+        /// What was attempted: `read` or `write`.
+        attempt: &'static str,
+        /// The backup.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A backup is not as it was written.
+    #[error("the backup {} is damaged ({reason}): use another one", path.display())]
+    BackupDamaged {
+        /// The backup.
+        path: PathBuf,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// The directory to restore into holds something.
+    #[error("the directory {} is not empty: restore into one that is empty, or not there yet", path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

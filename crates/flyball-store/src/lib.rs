@@ -4,6 +4,7 @@
 //! store, as in etcd; a reader sees one revision, a watcher sees every later change in order, once.
 
 mod backend;
+mod backup;
 mod core;
 mod disk;
 mod entry;
@@ -17,15 +18,19 @@ mod options;
 mod plan;
 mod range;
 mod record;
+mod restore;
+mod snapshot;
 mod watch;
 mod watchers;
 
 pub use backend::Backend;
+pub use backup::Backup;
 pub use entry::{Entry, Event};
 pub use error::{Error, Result};
 pub use op::{Committed, Expect, Op, Value};
 pub use options::Options;
 pub use range::{Page, Range};
+pub use snapshot::Snapshot;
 pub use watch::Watch;
 
 use bytes::Bytes;
@@ -59,6 +64,27 @@ impl Store {
     /// Reads the entries under a prefix, in the order of their keys, all at one revision.
     pub async fn range(&self, range: Range) -> Result<Page> {
         self.0.range(range).await
+    }
+
+    /// Reads everything at one revision, however long that takes and whatever is written or compacted meanwhile.
+    ///
+    /// On etcd the revision must stay in the history until the last entry is read; [`Error::Compacted`] says if it does not.
+    pub async fn snapshot(&self) -> Result<Snapshot> {
+        self.0.snapshot().await
+    }
+
+    /// Writes everything that is there at one revision into a new file, while the store is in use; reads the file back and
+    /// verifies it. A file of that name is replaced, and only by a whole one.
+    pub async fn backup(&self, file: impl Into<PathBuf>) -> Result<Backup> {
+        backup::write(self.snapshot().await?, file.into()).await
+    }
+
+    /// Makes a data directory of a backup; the directory must be empty or not there, and is left so where this fails.
+    ///
+    /// Every value keeps its revision. The store itself goes on at a much later one, and knows no history, so that whoever
+    /// saw what was written after the backup is told to read anew.
+    pub async fn restore(file: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Result<Backup> {
+        restore::restore(file.into(), directory.into()).await
     }
 
     /// Writes all operations as one revision, or none of them.

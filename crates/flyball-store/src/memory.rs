@@ -1,6 +1,6 @@
 //! The backend in memory: everything happens at once under one lock, in the task that asks.
 
-use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Watch};
+use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Snapshot, Watch};
 use crate::{
     core::{Core, State},
     plan::Plan,
@@ -68,6 +68,10 @@ impl Backend for Memory {
 
     fn range(&self, range: Range) -> BoxFuture<'_, Result<Page>> {
         future::ready(self.core.range(&range)).boxed()
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
+        future::ready(Ok(self.core.snapshot())).boxed()
     }
 
     fn commit(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Committed>> {

@@ -29,6 +29,13 @@ impl Record {
         Record::write(place, key, at as u32, &[before, place.revision.to_string().as_bytes(), after])
     }
 
+    /// The record of an entry as it was read.
+    pub fn of(entry: &Entry, position: u32) -> Record {
+        let place = Place { revision: entry.revision, created: entry.created, position };
+        let stamp = entry.revision_at.map_or(UNSTAMPED, |at| at as u32);
+        Record::write(place, &entry.key, stamp, &[&entry.value])
+    }
+
     pub fn removal(key: &[u8], revision: u64, position: u32) -> Record {
         Record::write(Place { revision, created: 0, position }, key, UNSTAMPED, &[])
     }
@@ -58,6 +65,11 @@ impl Record {
         bytes.extend_from_slice(key);
         value.iter().for_each(|part| bytes.extend_from_slice(part));
         Record(Bytes::from(bytes))
+    }
+
+    /// The same version as another operation of its commit.
+    pub fn at(&self, position: u32) -> Record {
+        Record::of(&self.entry(), position)
     }
 
     pub fn revision(&self) -> u64 {

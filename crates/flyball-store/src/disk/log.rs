@@ -19,6 +19,9 @@ use fjall::{
 };
 use std::{io, path::Path};
 
+/// So many records of a backup are written together.
+const FILLED_AT_ONCE: usize = 1_000;
+
 /// The log of a data directory, as the engine keeps it.
 pub(crate) struct Log {
     summary: Summary,
@@ -44,6 +47,25 @@ impl Log {
             Ok(Log { summary, records, database })
         });
         started.map_err(|error| refused(directory, error))
+    }
+
+    /// Makes a log of records that are all in the past of a revision, without a history.
+    pub fn fill(directory: &Directory, revision: u64, mut next: impl FnMut() -> Result<Option<Record>>) -> Result<()> {
+        let refused = |error| refused(directory, error);
+        let (database, records) = start(&directory.engine()).map_err(refused)?;
+        let mut summary = Summary { revision, compacted: revision, ..Summary::default() };
+        let mut batch = database.batch();
+        for position in 0.. {
+            let Some(record) = next()? else { break };
+            let record = record.at(position);
+            summary.add(&record);
+            batch.insert(&records, record_key(&record), record.bytes().clone());
+            if batch.len() == FILLED_AT_ONCE {
+                std::mem::replace(&mut batch, database.batch()).commit().map_err(refused)?;
+            }
+        }
+        batch.insert(&records, summary.key(), summary.bytes());
+        batch.commit().and_then(|()| database.persist(PersistMode::SyncAll)).map_err(refused)
     }
 
     fn recover(directory: &Directory) -> Result<(Log, State)> {

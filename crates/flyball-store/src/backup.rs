@@ -1,0 +1,219 @@
+//! A backup: one file with every record of one revision, and at its end their number and a hash of all before it.
+
+use crate::{Error, Result, Snapshot, record::Record};
+use std::{
+    fs::{self, File},
+    io::{self, BufReader, BufWriter, Read, Write},
+    path::{Path, PathBuf},
+};
+use xxhash_rust::xxh3::Xxh3;
+
+/// What a backup holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backup {
+    /// The revision at which everything was read.
+    pub revision: u64,
+    /// How many keys there are.
+    pub entries: u64,
+}
+
+const FORMAT: &[u8; 17] = b"flyball-backup 1\n";
+
+/// Where the length of another record would be.
+const END: u32 = u32::MAX;
+
+/// So many records are read before they are written together.
+const CHUNK: usize = 1_000;
+
+/// Writes a snapshot into a file, and verifies that it is there.
+pub(crate) async fn write(mut snapshot: Snapshot, path: PathBuf) -> Result<Backup> {
+    let revision = snapshot.revision();
+    let mut writer = blocking({
+        let path = path.clone();
+        move || Writer::create(path, revision)
+    })
+    .await?;
+    let mut is_whole = false;
+    while !is_whole {
+        let mut records = Vec::new();
+        while records.len() < CHUNK && !is_whole {
+            match snapshot.next().await.transpose()? {
+                Some(entry) => records.push(Record::of(&entry, 0)),
+                None => is_whole = true,
+            }
+        }
+        writer = blocking(move || writer.add(&records)).await?;
+    }
+    blocking(move || writer.finish()).await
+}
+
+/// Runs what waits for a disk where that keeps nobody waiting.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(Error::Closed))
+}
+
+/// A backup that is being written beside the place where it will be.
+struct Writer {
+    path: PathBuf,
+    output: Hashing<BufWriter<File>>,
+    backup: Backup,
+}
+
+impl Writer {
+    fn create(path: PathBuf, revision: u64) -> Result<Writer> {
+        let file = File::create(draft(&path)).map_err(|source| failed("write", &path, source))?;
+        let output = Hashing::new(BufWriter::new(file));
+        let backup = Backup { revision, entries: 0 };
+        let mut writer = Writer { path, output, backup };
+        writer.put(&[FORMAT, &revision.to_be_bytes()])?;
+        Ok(writer)
+    }
+
+    fn add(mut self, records: &[Record]) -> Result<Writer> {
+        for record in records {
+            self.put(&[&(record.size() as u32).to_be_bytes(), record.bytes()])?;
+        }
+        self.backup.entries += records.len() as u64;
+        Ok(self)
+    }
+
+    fn finish(mut self) -> Result<Backup> {
+        self.put(&[&END.to_be_bytes(), &self.backup.entries.to_be_bytes()])?;
+        let hash = self.output.hash();
+        self.put(&[&hash])?;
+        let (draft, path) = (draft(&self.path), self.path);
+        let failed = |source| failed("write", &path, source);
+        let file = self.output.inner.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)?;
+        let found = Reader::open(&draft)?.verify()?;
+        if found != self.backup {
+            return Err(damaged(&path, "it does not hold what was written"));
+        }
+        fs::rename(&draft, &path).map_err(failed)?;
+        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
+        Ok(found)
+    }
+
+    fn put(&mut self, parts: &[&[u8]]) -> Result<()> {
+        let written = parts.iter().try_for_each(|part| self.output.write(part));
+        written.map_err(|source| failed("write", &self.path, source))
+    }
+}
+
+/// A backup that is being read.
+pub(crate) struct Reader {
+    path: PathBuf,
+    input: Hashing<BufReader<File>>,
+    length: u64,
+    /// What was read so far.
+    pub backup: Backup,
+}
+
+impl Reader {
+    pub fn open(path: &Path) -> Result<Reader> {
+        let failed = |source| failed("read", path, source);
+        let file = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let input = Hashing::new(BufReader::new(file));
+        let backup = Backup { revision: 0, entries: 0 };
+        let mut reader = Reader { path: path.to_owned(), input, length, backup };
+        if reader.array().ok().as_ref() != Some(FORMAT) {
+            return Err(damaged(path, "it does not begin as a backup does"));
+        }
+        reader.backup.revision = u64::from_be_bytes(reader.array()?);
+        Ok(reader)
+    }
+
+    /// Reads the next record; `None` after the last one, when the hash of all is as it should be.
+    pub fn next(&mut self) -> Result<Option<Record>> {
+        let length = u32::from_be_bytes(self.array()?);
+        if length == END {
+            return self.end().map(|()| None);
+        }
+        if u64::from(length) > self.length {
+            return Err(damaged(&self.path, "a record is longer than the file"));
+        }
+        let mut bytes = vec![0; length as usize];
+        self.fill(&mut bytes)?;
+        let record = Record::read(&bytes).filter(|record| !record.is_removal());
+        self.backup.entries += 1;
+        record.map(Some).ok_or_else(|| damaged(&self.path, "a record cannot be read"))
+    }
+
+    /// Reads to the end; says what is there.
+    pub fn verify(mut self) -> Result<Backup> {
+        while self.next()?.is_some() {}
+        Ok(self.backup)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let entries = u64::from_be_bytes(self.array()?);
+        let hash = self.input.hash();
+        if hash != self.array()? {
+            return Err(damaged(&self.path, "its checksum is wrong"));
+        }
+        if entries != self.backup.entries || self.input.read(&mut [0]).is_ok() {
+            return Err(damaged(&self.path, "it does not end where it should"));
+        }
+        Ok(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
+        self.input.read(bytes).map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => damaged(&self.path, "it is cut off"),
+            _ => failed("read", &self.path, source),
+        })
+    }
+}
+
+/// A file with a hash of what went through.
+struct Hashing<F> {
+    inner: F,
+    hash: Box<Xxh3>,
+}
+
+impl<F> Hashing<F> {
+    fn new(inner: F) -> Hashing<F> {
+        Hashing { inner, hash: Box::default() }
+    }
+
+    fn hash(&self) -> [u8; 16] {
+        self.hash.digest128().to_be_bytes()
+    }
+}
+
+impl<F: Write> Hashing<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.hash.update(bytes);
+        self.inner.write_all(bytes)
+    }
+}
+
+impl<F: Read> Hashing<F> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.inner.read_exact(bytes)?;
+        self.hash.update(bytes);
+        Ok(())
+    }
+}
+
+fn draft(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".unfinished");
+    name.into()
+}
+
+fn failed(attempt: &'static str, path: &Path, source: io::Error) -> Error {
+    Error::Backup { attempt, path: path.to_owned(), source }
+}
+
+pub(crate) fn damaged(path: &Path, reason: &str) -> Error {
+    Error::BackupDamaged { path: path.to_owned(), reason: reason.to_owned() }
+}
