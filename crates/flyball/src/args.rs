@@ -1,13 +1,13 @@
 //! The command line that every operator has, made of the configuration's keys.
 
 use crate::{
-    Config, Operator,
+    Config, Manifests, Operator,
     config::{ConfigError, KEYS, Key, Layers},
 };
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser};
 use std::path::PathBuf;
 
-/// The command of an operator: `run`, `crds` and `help`.
+/// The command of an operator: `run`, `crds`, `rbac`, `manifests` and `help`.
 pub(crate) fn command(operator: &Operator) -> Command {
     let name = operator.name();
     Command::new("operator")
@@ -24,6 +24,68 @@ pub(crate) fn command(operator: &Operator) -> Command {
                 .args(run_arguments()),
         )
         .subcommand(Command::new("crds").about("Print the CustomResourceDefinitions as YAML"))
+        .subcommand(
+            Command::new("rbac")
+                .about("Print the ServiceAccount, its roles and their bindings as YAML: no more rights than it needs")
+                .args(scope_arguments(name)),
+        )
+        .subcommand(
+            Command::new("manifests")
+                .about("Print everything that runs the operator in a cluster as YAML, to be applied at once")
+                .args(scope_arguments(name))
+                .args(manifest_arguments()),
+        )
+}
+
+fn scope_arguments(name: &str) -> [Arg; 2] {
+    let namespace = Arg::new("namespace")
+        .long("namespace")
+        .value_name("NAMESPACE")
+        .help(format!("The namespace that the operator runs in [default: {name}-system]"));
+    let namespaces = Arg::new("namespaces")
+        .long("namespaces")
+        .value_name("NAMESPACE,…")
+        .value_delimiter(',')
+        .help("The namespaces that it watches, all unless given; it gets a Role in each, not a ClusterRole");
+    [namespace, namespaces]
+}
+
+fn manifest_arguments() -> [Arg; 4] {
+    let image = Arg::new("image").long("image").value_name("IMAGE").required(true);
+    let replicas = Arg::new("replicas")
+        .long("replicas")
+        .value_name("NUMBER")
+        .value_parser(clap::value_parser!(u32));
+    let without = Arg::new("without-namespace").long("without-namespace").action(ArgAction::SetTrue);
+    let monitor = Arg::new("service-monitor").long("service-monitor").action(ArgAction::SetTrue);
+    [
+        image.help("The image of the operator; its user must be a number other than 0"),
+        replicas.help("How many run, of which one works [default: 2]"),
+        without.help("Leave the Namespace out: it is there already"),
+        monitor.help("Add a ServiceMonitor; the cluster must know the kind, which is Prometheus Operator's"),
+    ]
+}
+
+/// What `rbac` and `manifests` are asked for.
+pub(crate) fn manifests<'a>(operator: &'a Operator, arguments: &ArgMatches) -> Manifests<'a> {
+    let mut manifests = Manifests::of(operator);
+    if let Some(namespace) = arguments.get_one::<String>("namespace") {
+        manifests = manifests.namespace(namespace);
+    }
+    if let Some(namespaces) = arguments.get_many::<String>("namespaces") {
+        manifests = manifests.watching(namespaces);
+    }
+    if let Ok(Some(replicas)) = arguments.try_get_one::<u32>("replicas") {
+        manifests = manifests.replicas(*replicas);
+    }
+    let is_set = |name| matches!(arguments.try_get_one(name), Ok(Some(true)));
+    if is_set("without-namespace") {
+        manifests = manifests.without_namespace();
+    }
+    if is_set("service-monitor") {
+        manifests = manifests.service_monitor();
+    }
+    manifests
 }
 
 const PRECEDENCE: &str =
@@ -38,6 +100,8 @@ Examples:
   {name}                                    run, with the cluster of the kubeconfig or the pod
   {name} run --config operator.yaml         run as a file says
   {name} crds | kubectl apply -f -          install the kinds
+  {name} manifests --image IMAGE | kubectl apply -f -
+                                            install and run it in a cluster, with no more rights than it needs
 
 Exit codes: 0 ended after SIGTERM or SIGINT, 1 failed, 2 wrong arguments or configuration."
     )
@@ -187,6 +251,33 @@ mod tests {
                 .contains("cannot be used with")
         );
         assert!(parse(&["walk"], &[]).unwrap_err().contains("unrecognized subcommand 'walk'"));
+    }
+
+    #[test]
+    fn manifests_are_asked_for_by_flags() {
+        let operator = Operator::new("greeter");
+        let asked = [
+            "greeter",
+            "manifests",
+            "--image",
+            "a",
+            "--namespace",
+            "b",
+            "--namespaces",
+            "c,d",
+            "--replicas",
+            "3",
+        ];
+        let matches = command(&operator).try_get_matches_from(asked).unwrap();
+        let objects = manifests(&operator, matches.subcommand_matches("manifests").unwrap()).all("a").unwrap();
+        let deployment = objects.iter().find(|object| object.types.as_ref().unwrap().kind == "Deployment").unwrap();
+        assert_eq!(
+            (&deployment.data["spec"]["replicas"], deployment.metadata.namespace.as_deref()),
+            (&3.into(), Some("b"))
+        );
+        let refusal = command(&operator).try_get_matches_from(["greeter", "manifests"]).unwrap_err();
+        assert_eq!(refusal.exit_code(), 2);
+        assert!(refusal.to_string().contains("--image <IMAGE>"), "{refusal}");
     }
 
     #[test]

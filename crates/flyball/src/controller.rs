@@ -25,6 +25,8 @@ pub struct Controller {
     pub(crate) owned: Vec<Kind>,
     pub(crate) watched: Vec<Watched>,
     pub(crate) read: Vec<Kind>,
+    /// What the author does through the client, by kind.
+    pub(crate) needed: Vec<(Kind, Vec<String>)>,
     pub(crate) follows_owners: bool,
     pub(crate) follows_dependents: bool,
     pub(crate) gone: Option<Gone>,
@@ -79,6 +81,7 @@ impl Controller {
             owned: Vec::new(),
             watched: Vec::new(),
             read: Vec::new(),
+            needed: Vec::new(),
             follows_owners: false,
             follows_dependents: false,
             gone: None,
@@ -144,6 +147,16 @@ impl Controller {
         C: Resource<DynamicType = (), Scope: 'static>,
     {
         self.read.push(Kind::of::<C>());
+        self
+    }
+
+    /// Declares what the reconcile does to objects of kind `C` through [`Context::client`], so that `rbac` and `manifests`
+    /// allow it: `.needs::<Pod>(["create", "delete"])`.
+    pub fn needs<C>(mut self, verbs: impl IntoIterator<Item: Into<String>>) -> Controller
+    where
+        C: Resource<DynamicType = (), Scope: 'static>,
+    {
+        self.needed.push((Kind::of::<C>(), verbs.into_iter().map(Into::into).collect()));
         self
     }
 

@@ -1,8 +1,13 @@
 //! An operator as a value: its name, its kinds, its controllers and tasks. It is inert until it is started.
 
-use crate::{Config, Controller, Error, Result, Running};
+use crate::{
+    Config, Controller, Error, Result, Running,
+    config::{Health, Metrics},
+};
 use futures::future::BoxFuture;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::Client;
 use std::{collections::HashSet, sync::Arc};
 
@@ -15,6 +20,8 @@ pub struct Operator {
     crds: Vec<CustomResourceDefinition>,
     controllers: Vec<Controller>,
     tasks: Vec<Task>,
+    permissions: Vec<PolicyRule>,
+    served: Vec<(String, u16)>,
 }
 
 /// Work beside the controllers.
@@ -32,6 +39,8 @@ impl Operator {
             crds: Vec::new(),
             controllers: Vec::new(),
             tasks: Vec::new(),
+            permissions: Vec::new(),
+            served: Vec::new(),
         }
     }
 
@@ -60,6 +69,20 @@ impl Operator {
     {
         let work = Arc::new(move |client| -> BoxFuture<'static, Result<()>> { Box::pin(work(client)) });
         self.tasks.push(Task { name: name.into(), work });
+        self
+    }
+
+    /// Declares a right that the operator needs beyond what its controllers declare; `rbac` and `manifests` grant it.
+    ///
+    /// It holds wherever the operator watches. For verbs on a kind, [`Controller::needs`] is shorter.
+    pub fn permission(mut self, rule: PolicyRule) -> Operator {
+        self.permissions.push(rule);
+        self
+    }
+
+    /// Declares a port that a task of the operator listens on; `manifests` names it, and lets others reach it.
+    pub fn serves(mut self, name: impl Into<String>, port: u16) -> Operator {
+        self.served.push((name.into(), port));
         self
     }
 
@@ -93,6 +116,14 @@ impl Operator {
         &self.tasks
     }
 
+    pub(crate) fn permissions(&self) -> &[PolicyRule] {
+        &self.permissions
+    }
+
+    pub(crate) fn served(&self) -> &[(String, u16)] {
+        &self.served
+    }
+
     /// Refuses what its author declared wrongly.
     pub(crate) fn check(&self) -> Result<()> {
         let mut mistakes: Vec<_> = self.controllers.iter().flat_map(|controller| controller.mistakes.clone()).collect();
@@ -104,6 +135,15 @@ impl Operator {
             if !cleaned.insert(controller.kind.id()) {
                 let kind = controller.kind.name();
                 mistakes.push(format!("two controllers clean up {kind}: one finalizer cannot wait for both"));
+            }
+        }
+        let taken = |port: u16| [Metrics::default().port, Health::default().port].contains(&port);
+        for (name, port) in &self.served {
+            if taken(*port) || matches!(name.as_str(), "metrics" | "health") || !is_label(name) || name.len() > 15 {
+                mistakes.push(format!(
+                    "port {name} ({port}): its name must be at most 15 lower-case letters, digits and dashes, and \
+                     neither metrics nor health, whose ports it must leave free"
+                ));
             }
         }
         if mistakes.is_empty() {
@@ -166,6 +206,22 @@ mod tests {
     fn a_cleanup_of_another_kind_is_refused() {
         let operator = Operator::new("a").controller(Controller::new(reconcile).cleanup(clean_another));
         assert!(refusal(operator).contains("cleanup takes k8s_openapi"));
+    }
+
+    #[test]
+    fn a_port_that_the_framework_uses_is_refused() {
+        for (name, port) in [
+            ("metrics", 3000),
+            ("http", 8081),
+            ("Http", 3000),
+            ("a-name-of-sixteen", 3000),
+        ] {
+            assert!(
+                refusal(Operator::new("a").serves(name, port)).contains("whose ports it must leave free"),
+                "{name}"
+            );
+        }
+        assert_eq!(refusal(Operator::new("a").serves("http", 3000)), "none");
     }
 
     #[test]

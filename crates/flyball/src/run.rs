@@ -1,13 +1,13 @@
 //! `flyball::run`: an operator as a program, with its arguments, log, client and signals.
 
-use crate::{Config, Operator, Result, args, config::LogFormat};
+use crate::{Config, Manifests, Operator, Result, args, config::LogFormat, manifests::to_yaml};
 use clap::{ArgMatches, error::ErrorKind};
-use kube::Client;
+use kube::{Client, api::DynamicObject};
 use std::io::{IsTerminal, Write};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-/// Runs an operator as its program's arguments say: `run` (or nothing), `crds`, `help`.
+/// Runs an operator as its program's arguments say: `run` (or nothing), `crds`, `rbac`, `manifests`, `help`.
 ///
 /// Its configuration is put together from flags, environment and file; see [`Config`]. It ends after SIGTERM or SIGINT, once
 /// the reconciles under way have ended; a second signal does not wait for them. Wrong arguments and a wrong configuration end
@@ -15,7 +15,16 @@ use tracing_subscriber::EnvFilter;
 pub async fn run(operator: Operator) -> Result<()> {
     let arguments = args::command(&operator).get_matches();
     match arguments.subcommand() {
-        Some(("crds", _)) => print_crds(&operator, &mut std::io::stdout()),
+        Some(("crds", _)) => print(&Manifests::of(&operator).crds()?),
+        Some(("rbac", arguments)) => {
+            operator.check()?;
+            print(&args::manifests(&operator, arguments).rbac())
+        }
+        Some(("manifests", arguments)) => {
+            operator.check()?;
+            let image = arguments.get_one::<String>("image").expect("it is required");
+            print(&args::manifests(&operator, arguments).all(image)?)
+        }
         Some(("run", arguments)) => serve(&operator, &configured(&operator, arguments)).await,
         _ => serve(&operator, &configured(&operator, &arguments)).await,
     }
@@ -70,9 +79,6 @@ fn log(config: &Config) -> Result<()> {
     Ok(())
 }
 
-fn print_crds(operator: &Operator, out: &mut impl Write) -> Result<()> {
-    for crd in operator.crds() {
-        write!(out, "---\n{}", serde_saphyr::to_string(crd)?)?;
-    }
-    Ok(())
+fn print(objects: &[DynamicObject]) -> Result<()> {
+    Ok(std::io::stdout().write_all(to_yaml(objects)?.as_bytes())?)
 }

@@ -5,6 +5,7 @@
 mod applying;
 mod deleting;
 mod failing;
+mod manifests;
 mod reading;
 mod running;
 mod triggering;
