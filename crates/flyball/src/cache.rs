@@ -6,7 +6,7 @@ mod mirror;
 pub(crate) use mirror::{Change, Mirror, Subscriber};
 
 use crate::{
-    Key,
+    Key, Metrics,
     kind::{Form, Kind, KindId},
     object::Object,
     watch,
@@ -119,7 +119,7 @@ impl Cache {
     }
 
     /// The mirror of a kind, in its form or a fuller one, followed from now on if it was not before.
-    pub(crate) fn follow(&self, kind: &Kind, client: &Client) -> Arc<Followed> {
+    pub(crate) fn follow(&self, kind: &Kind, client: &Client, metrics: &Metrics) -> Arc<Followed> {
         let mut state = self.lock();
         let everywhere = state.everywhere.clone();
         let known = state.mirrors.entry(kind.id()).or_default();
@@ -130,7 +130,7 @@ impl Cache {
         }
         let mirror = Arc::new(Mirror::new(kind.clone()));
         everywhere.into_iter().for_each(|subscriber| mirror.subscribe(subscriber));
-        let watch = spawn_watch(mirror.clone(), client.clone()).abort_handle();
+        let watch = spawn_watch(mirror.clone(), client.clone(), metrics.clone()).abort_handle();
         let followed = Arc::new(Followed { mirror, watch });
         known.push(Arc::downgrade(&followed));
         followed
@@ -152,8 +152,8 @@ impl Cache {
     }
 }
 
-fn spawn_watch(mirror: Arc<Mirror>, client: Client) -> JoinHandle<()> {
-    tokio::spawn(async move { watch::follow(&client, &mirror).await })
+fn spawn_watch(mirror: Arc<Mirror>, client: Client, metrics: Metrics) -> JoinHandle<()> {
+    tokio::spawn(async move { watch::follow(&client, &mirror, &metrics).await })
 }
 
 pub(crate) fn decode<K: DeserializeOwned>(kind: &Kind, object: &Object) -> Result<Arc<K>, ReadError> {

@@ -9,7 +9,7 @@ pub use apply::Applied;
 pub use condition::ConditionStatus;
 
 use crate::{
-    Cache, Controlled, Controller, Event, Key, Result,
+    Cache, Controlled, Controller, Event, Key, Metrics, Result,
     cache::{Mirror, ReadError, decode},
     kind::{Kind, Scope},
     object::{Object, Owner},
@@ -141,6 +141,11 @@ impl Context {
     /// The client, for everything else. Cached reads see what is written through it, too.
     pub fn client(&self) -> Client {
         self.operator.client.clone()
+    }
+
+    /// The operator's metrics, to which a reconcile may add its own.
+    pub fn metrics(&self) -> &Metrics {
+        &self.operator.metrics
     }
 
     /// Cached reads across all namespaces.

@@ -199,6 +199,11 @@ impl Controller {
         self
     }
 
+    /// Its name in metrics and logs: the kind in lower case, as controller-runtime's.
+    pub(crate) fn name(&self) -> String {
+        self.kind.name().to_lowercase()
+    }
+
     /// Every kind that this controller needs a cache of.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &Kind> {
         let watched = self.watched.iter().map(|watched| &watched.kind);

@@ -22,6 +22,7 @@ mod finalizer;
 mod key;
 mod kind;
 mod manifests;
+pub mod metrics;
 mod object;
 mod operator;
 mod queue;
@@ -46,7 +47,11 @@ pub use error::{Error, Outcome, Result};
 pub use event::Event;
 pub use key::Key;
 pub use manifests::Manifests;
+pub use metrics::Metrics;
 pub use operator::Operator;
 pub use reconciler::Reconciler;
 pub use run::run;
 pub use running::Running;
+
+/// What [`Metrics::register`] takes.
+pub use prometheus_client;

@@ -94,6 +94,11 @@ impl Object {
         serde_json::from_str(&self.json).map(Arc::new)
     }
 
+    /// How much memory it takes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Object>() + self.json.len() + self.uid.len() + self.owners.len() * size_of::<Owner<'_>>()
+    }
+
     pub(crate) fn meta(&self) -> Meta<'_> {
         let header: Header<'_> = serde_json::from_str(&self.json).expect("parsed before");
         header.metadata

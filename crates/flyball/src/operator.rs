@@ -1,9 +1,6 @@
 //! An operator as a value: its name, its kinds, its controllers and tasks. It is inert until it is started.
 
-use crate::{
-    Config, Controller, Error, Result, Running,
-    config::{Health, Metrics},
-};
+use crate::{Config, Controller, Error, Metrics, Result, Running, config};
 use futures::future::BoxFuture;
 use k8s_openapi::{
     api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -22,6 +19,7 @@ pub struct Operator {
     tasks: Vec<Task>,
     permissions: Vec<PolicyRule>,
     served: Vec<(String, u16)>,
+    metrics: Option<Metrics>,
 }
 
 /// Work beside the controllers.
@@ -41,6 +39,7 @@ impl Operator {
             tasks: Vec::new(),
             permissions: Vec::new(),
             served: Vec::new(),
+            metrics: None,
         }
     }
 
@@ -86,6 +85,12 @@ impl Operator {
         self
     }
 
+    /// Counts and measures in `metrics`, where the author may have added some of their own, and not in new ones per start.
+    pub fn metrics(mut self, metrics: &Metrics) -> Operator {
+        self.metrics = Some(metrics.clone());
+        self
+    }
+
     /// The operator's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -110,6 +115,10 @@ impl Operator {
 
     pub(crate) fn controllers(&self) -> &[Controller] {
         &self.controllers
+    }
+
+    pub(crate) fn own_metrics(&self) -> Metrics {
+        self.metrics.clone().unwrap_or_default()
     }
 
     pub(crate) fn tasks(&self) -> &[Task] {
@@ -137,7 +146,7 @@ impl Operator {
                 mistakes.push(format!("two controllers clean up {kind}: one finalizer cannot wait for both"));
             }
         }
-        let taken = |port: u16| [Metrics::default().port, Health::default().port].contains(&port);
+        let taken = |port: u16| [config::Metrics::default().port, config::Health::default().port].contains(&port);
         for (name, port) in &self.served {
             if taken(*port) || matches!(name.as_str(), "metrics" | "health") || !is_label(name) || name.len() > 15 {
                 mistakes.push(format!(

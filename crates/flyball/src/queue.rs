@@ -13,7 +13,8 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Queue<K> {
     states: HashMap<K, State>,
-    ready: VecDeque<K>,
+    /// Each since when it is ready.
+    ready: VecDeque<(K, Instant)>,
     /// By time, then by the order of asking.
     waiting: BTreeMap<Turn, K>,
     turns: u64,
@@ -59,7 +60,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
         if at <= now {
             self.states.insert(key.clone(), State::Ready);
-            self.ready.push_back(key);
+            self.ready.push_back((key, now));
         } else {
             let turn = (at, self.turns);
             self.turns += 1;
@@ -68,18 +69,18 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Hands out the object that has been ready for longest.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<K> {
+    /// Hands out the object that has been ready for longest, and since when.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<(K, Instant)> {
         while let Some(first) = self.waiting.first_entry()
             && first.key().0 <= now
         {
-            let key = first.remove();
+            let ((at, _), key) = first.remove_entry();
             self.states.insert(key.clone(), State::Ready);
-            self.ready.push_back(key);
+            self.ready.push_back((key, at));
         }
-        let key = self.ready.pop_front()?;
+        let (key, since) = self.ready.pop_front()?;
         self.states.insert(key.clone(), State::Running { again: None });
-        Some(key)
+        Some((key, since))
     }
 
     /// Takes back an object that was handed out, and queues it if it was added meanwhile.
@@ -87,6 +88,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if let Some(State::Running { again: Some(at) }) = self.states.remove(key) {
             self.add(key.clone(), at, now);
         }
+    }
+
+    /// How many objects are ready.
+    pub(crate) fn depth(&self) -> usize {
+        self.ready.len()
     }
 
     /// When the next waiting object becomes ready.
@@ -106,26 +112,30 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn pop<K: Clone + Eq + Hash>(queue: &mut Queue<K>, now: Instant) -> Option<K> {
+        queue.pop(now).map(|(key, _)| key)
+    }
+
     #[test]
     fn many_adds_before_a_run_are_one_run() {
         let (mut queue, now) = (Queue::default(), Instant::now());
         for _ in 0..3 {
             queue.add("ada", now, now);
         }
-        assert_eq!(queue.pop(now), Some("ada"));
+        assert_eq!(pop(&mut queue, now), Some("ada"));
         queue.done(&"ada", now);
-        assert_eq!(queue.pop(now), None);
+        assert_eq!(pop(&mut queue, now), None);
     }
 
     #[test]
     fn an_add_while_running_waits_and_runs_again() {
         let (mut queue, now) = (Queue::default(), Instant::now());
         queue.add("ada", now, now);
-        assert_eq!(queue.pop(now), Some("ada"));
+        assert_eq!(pop(&mut queue, now), Some("ada"));
         queue.add("ada", now, now);
-        assert_eq!(queue.pop(now), None, "never two workers on one object");
+        assert_eq!(pop(&mut queue, now), None, "never two workers on one object");
         queue.done(&"ada", now);
-        assert_eq!(queue.pop(now), Some("ada"));
+        assert_eq!(pop(&mut queue, now), Some("ada"));
     }
 
     #[test]
@@ -135,9 +145,9 @@ mod tests {
         queue.add("ada", now + 2 * SECOND, now);
         assert_eq!(queue.next_at(), Some(now + SECOND));
         queue.add("ada", now, now);
-        assert_eq!(queue.pop(now), Some("ada"));
+        assert_eq!(pop(&mut queue, now), Some("ada"));
         queue.done(&"ada", now);
-        assert_eq!(queue.pop(now + 3 * SECOND), None, "the later times are forgotten");
+        assert_eq!(pop(&mut queue, now + 3 * SECOND), None, "the later times are forgotten");
     }
 
     #[test]
@@ -147,7 +157,7 @@ mod tests {
         queue.add("first", now, now);
         queue.add("second", now, now);
         queue.add("first", now, now);
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now + SECOND)).collect();
+        let order: Vec<_> = std::iter::from_fn(|| pop(&mut queue, now + SECOND)).collect();
         assert_eq!(order, ["first", "second", "late"]);
     }
 }

@@ -48,7 +48,7 @@ fn play(seed: u64) {
                 model.add(key, at);
             }
             5..=6 => {
-                let popped = queue.pop(now);
+                let popped = queue.pop(now).map(|(key, _)| key);
                 let may: Vec<_> = model.may_run(now).collect();
                 match popped {
                     Some(key) => {
@@ -96,7 +96,7 @@ fn whatever_is_ready_runs_in_the_order_it_became_ready() {
                 expected.push(key);
             }
         }
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now)).collect();
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now).map(|(key, _)| key)).collect();
         assert_eq!(order, expected, "seed {seed}");
     }
 }

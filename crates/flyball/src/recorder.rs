@@ -54,6 +54,8 @@ pub(crate) fn channel() -> (Recorder, Publisher) {
 
 impl Recorder {
     pub(crate) fn publish(&self, ctx: &Context, event: Event) {
+        let severity = event.severity.as_str();
+        ctx.operator.metrics.event(severity, severity);
         let occurrence = Occurrence {
             mirror: ctx.mirror.clone(),
             object: ctx.object.clone(),

@@ -5,7 +5,8 @@ use crate::{
     cache::{Followed, Mirror},
     error::Outcome,
     finalizer::{self, Stage},
-    shared::Shared,
+    metrics::{Ended, Run},
+    shared::{Control, Shared},
     work::WorkQueue,
 };
 use futures::FutureExt;
@@ -27,6 +28,7 @@ const GRACE: Duration = Duration::from_secs(30);
 pub(crate) struct Runner {
     controller: Arc<Controller>,
     operator: Arc<Shared>,
+    control: Arc<Control>,
     queue: Arc<WorkQueue>,
     mirror: Arc<Mirror>,
     /// What the controller needs followed for as long as it runs.
@@ -34,22 +36,23 @@ pub(crate) struct Runner {
     finalizer: String,
     /// Failures in a row, of objects that have any.
     failures: HashMap<Key, u32>,
-    running: JoinSet<(Key, Result)>,
+    running: JoinSet<(Key, Result, Run)>,
 }
 
 impl Runner {
     pub(crate) fn new(
         controller: Controller,
         operator: Arc<Shared>,
-        queue: Arc<WorkQueue>,
+        control: Arc<Control>,
         followed: Vec<Arc<Followed>>,
     ) -> Runner {
-        let mirror = operator.cache.mirror_for(&controller.kind).expect("a controller's own kind is followed");
+        let (queue, mirror) = (control.queue.clone(), control.mirror.clone());
         let finalizer = finalizer::name(&operator.name);
         let controller = Arc::new(controller);
         Runner {
             controller,
             operator,
+            control,
             queue,
             mirror,
             _followed: followed,
@@ -90,10 +93,14 @@ impl Runner {
         let span = tracing::info_span!("reconcile", operator, kind, %key);
         let work = async move { reconcile(&controller, ctx, &finalizer).await };
         let caught = AssertUnwindSafe(work).catch_unwind();
+        let (metrics, run) = (self.control.metrics.clone(), self.control.metrics.began(None));
         self.running.spawn(
             async move {
-                let result = caught.await.unwrap_or_else(|panic| Err(panicked("reconcile", &*panic)));
-                (key, result)
+                let result = caught.await.unwrap_or_else(|panic| {
+                    metrics.panicked();
+                    Err(panicked("reconcile", &*panic))
+                });
+                (key, result, run)
             }
             .instrument(span),
         );
@@ -109,9 +116,10 @@ impl Runner {
         self.queue.done(key);
     }
 
-    fn ended(&mut self, ended: Result<(Key, Result), tokio::task::JoinError>) {
+    fn ended(&mut self, ended: Result<(Key, Result, Run), tokio::task::JoinError>) {
         // Panics are caught inside; a task is cancelled only when the runtime ends.
-        let Ok((key, result)) = ended else { return };
+        let Ok((key, result, run)) = ended else { return };
+        run.ended(how(&result));
         match result {
             Ok(action) => {
                 self.failures.remove(&key);
@@ -141,6 +149,15 @@ impl Runner {
         if let Some(delay) = delay {
             self.queue.add_after(key.clone(), delay);
         }
+    }
+}
+
+fn how(result: &Result) -> Ended {
+    match result {
+        Ok(action) if action.delay().is_some() => Ended::RequeueAfter,
+        Ok(_) => Ended::Success,
+        Err(error) if error.outcome() == Outcome::Permanent => Ended::Permanent,
+        Err(_) => Ended::Error,
     }
 }
 

@@ -1,8 +1,8 @@
 //! An operator at work, until it is stopped.
 
 use crate::{
-    Backoff, Cache, Controller, Error, Operator, Result, client, clock::Clock, crds, operator::Task, recorder,
-    runner::panicked, shared::Shared,
+    Backoff, Cache, Controller, Error, Metrics, Operator, Result, client, clock::Clock, crds, metrics, operator::Task,
+    recorder, runner::panicked, shared::Shared,
 };
 use futures::FutureExt;
 use kube::Client;
@@ -26,7 +26,8 @@ impl Running {
         operator.check()?;
         crds::install(&client, operator.name(), operator.crds()).await?;
         let cache = Cache::default();
-        let client = client::observed(client, cache.clone());
+        let metrics = operator.own_metrics();
+        let client = client::observed(metrics::measured(client, metrics.clone()), cache.clone());
         let (recorder, publisher) = recorder::channel();
         let clock = Clock::start();
         let shared = Arc::new(Shared {
@@ -34,10 +35,13 @@ impl Running {
             client: client.clone(),
             cache,
             recorder,
+            metrics: metrics.clone(),
             clock,
             stop: CancellationToken::new(),
             running: Mutex::default(),
+            controls: Mutex::default(),
         });
+        metrics.observe(&shared);
         let publisher = JoinSet::from_iter([publisher.run(client, operator.name().to_owned(), clock)]);
         // Held until all controllers are connected, so that each kind is followed once, as fully as any of them needs.
         let _followed = shared.follow(operator.controllers().iter().flat_map(Controller::kinds));
@@ -48,6 +52,11 @@ impl Running {
             shared.spawn(repeat(task.clone(), shared.client.clone(), shared.stop.clone()));
         }
         Ok(Running { operator: shared, publisher })
+    }
+
+    /// What the operator counts and measures.
+    pub fn metrics(&self) -> &Metrics {
+        &self.operator.metrics
     }
 
     /// Stops: begins no reconcile, lets those under way end, publishes what events are left.

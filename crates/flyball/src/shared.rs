@@ -1,13 +1,20 @@
 //! What the controllers and tasks of a running operator share, and how one more controller is started among them.
 
 use crate::{
-    Cache, Controller, cache::Followed, clock::Clock, kind::Kind, recorder::Recorder, runner::Runner, trigger,
+    Cache, Controller, Metrics,
+    cache::{Followed, Mirror},
+    clock::Clock,
+    kind::Kind,
+    metrics::ControllerMetrics,
+    recorder::Recorder,
+    runner::Runner,
+    trigger,
     work::WorkQueue,
 };
 use kube::Client;
 use std::{
     cmp::Reverse,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -18,27 +25,57 @@ pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) cache: Cache,
     pub(crate) recorder: Recorder,
+    pub(crate) metrics: Metrics,
     pub(crate) clock: Clock,
     pub(crate) stop: CancellationToken,
     /// Runners and tasks. Emptied when the operator ends.
     pub(crate) running: Mutex<JoinSet<()>>,
+    pub(crate) controls: Mutex<Vec<Weak<Control>>>,
+}
+
+/// What others may see of a controller at work.
+pub(crate) struct Control {
+    pub(crate) name: String,
+    pub(crate) mirror: Arc<Mirror>,
+    pub(crate) queue: Arc<WorkQueue>,
+    pub(crate) metrics: ControllerMetrics,
 }
 
 impl Shared {
     /// Starts a controller, which ends with the operator or with `stop`.
     pub(crate) fn control(self: &Arc<Shared>, controller: Controller, stop: CancellationToken) {
-        let queue = Arc::new(WorkQueue::default());
+        let name = controller.name();
+        let metrics = self.metrics.controller(&name);
+        metrics.concurrency(controller.concurrency);
+        let queue = Arc::new(WorkQueue::measured_by(metrics.clone()));
         let followed = self.follow(controller.kinds());
+        let mirror = self.cache.mirror_for(&controller.kind).expect("a controller's own kind is followed");
+        let control = Arc::new(Control { name, mirror, queue: queue.clone(), metrics });
+        self.lock_controls().push(Arc::downgrade(&control));
         trigger::connect(&controller, &self.cache, &queue);
-        let runner = Runner::new(controller, self.clone(), queue, followed);
+        let runner = Runner::new(controller, self.clone(), control, followed);
         self.spawn(runner.run(stop));
+    }
+
+    /// The controllers at work.
+    pub(crate) fn controls(&self) -> Vec<Arc<Control>> {
+        let mut controls = self.lock_controls();
+        controls.retain(|control| control.strong_count() > 0);
+        controls.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn lock_controls(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Control>>> {
+        self.controls.lock().expect("nothing panics under this lock")
     }
 
     /// Follows kinds for as long as the answer is kept. What is needed whole comes first: metadata is part of it.
     pub(crate) fn follow<'a>(&self, kinds: impl Iterator<Item = &'a Kind>) -> Vec<Arc<Followed>> {
         let mut kinds: Vec<_> = kinds.collect();
         kinds.sort_by_key(|kind| Reverse(kind.form));
-        kinds.into_iter().map(|kind| self.cache.follow(kind, &self.client)).collect()
+        kinds
+            .into_iter()
+            .map(|kind| self.cache.follow(kind, &self.client, &self.metrics))
+            .collect()
     }
 
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {

@@ -1,6 +1,6 @@
 //! Keeps one mirror up to date: list, then watch, for as long as the operator runs.
 
-use crate::{Backoff, Error, cache::Mirror, kind::Form, object::Object};
+use crate::{Backoff, Error, Metrics, cache::Mirror, kind::Form, object::Object};
 use futures::{AsyncBufReadExt, StreamExt};
 use kube::{
     Client,
@@ -45,12 +45,19 @@ enum WatchError {
 ///
 /// Each watch has its own backoff, so that one which fails delays no other. It is reset by news, not by a list that worked: a
 /// server which expires every watch is not listed in a circle.
-pub(crate) async fn follow(client: &Client, mirror: &Mirror) {
+pub(crate) async fn follow(client: &Client, mirror: &Mirror, metrics: &Metrics) {
     let mut watch = Watch { client, mirror, from: None, failures: 0 };
     loop {
-        let Err(error) = watch.step().await else { continue };
+        let watched = watch.from.is_some();
+        let Err(error) = watch.step().await else {
+            if watched {
+                metrics.watch_restarted(mirror.kind().name(), "ended");
+            }
+            continue;
+        };
         watch.failures += 1;
         let expired = error.is_expired();
+        metrics.watch_restarted(mirror.kind().name(), if expired { "expired" } else { "failed" });
         if expired {
             watch.from = None;
             if watch.failures == 1 {

@@ -1,6 +1,6 @@
 //! A queue that a controller can wait on: the order is the queue's, the time is tokio's.
 
-use crate::{Key, queue::Queue};
+use crate::{Key, metrics::ControllerMetrics, queue::Queue};
 use std::{
     sync::{Mutex, MutexGuard},
     time::Duration,
@@ -15,9 +15,14 @@ use tokio::{
 pub(crate) struct WorkQueue {
     queue: Mutex<Queue<Key>>,
     changed: Notify,
+    metrics: Option<ControllerMetrics>,
 }
 
 impl WorkQueue {
+    pub(crate) fn measured_by(metrics: ControllerMetrics) -> WorkQueue {
+        WorkQueue { metrics: Some(metrics), ..WorkQueue::default() }
+    }
+
     /// Asks for a run as soon as possible.
     pub(crate) fn add(&self, key: Key) {
         self.add_after(key, Duration::ZERO);
@@ -25,6 +30,13 @@ impl WorkQueue {
 
     /// Asks for a run after `delay`.
     pub(crate) fn add_after(&self, key: Key, delay: Duration) {
+        if let Some(metrics) = &self.metrics {
+            if delay.is_zero() {
+                metrics.added()
+            } else {
+                metrics.retried()
+            }
+        }
         let now = Instant::now();
         let at = now.checked_add(delay).unwrap_or_else(|| now + Duration::from_secs(60 * 60 * 24 * 365));
         self.lock().add(key, at, now);
@@ -36,7 +48,11 @@ impl WorkQueue {
         loop {
             let next_at = {
                 let mut queue = self.lock();
-                if let Some(key) = queue.pop(Instant::now()) {
+                let now = Instant::now();
+                if let Some((key, since)) = queue.pop(now) {
+                    if let Some(metrics) = &self.metrics {
+                        metrics.taken(now - since);
+                    }
                     return key;
                 }
                 queue.next_at()
@@ -49,6 +65,11 @@ impl WorkQueue {
                 None => self.changed.notified().await,
             }
         }
+    }
+
+    /// How many objects are ready and wait for a worker.
+    pub(crate) fn depth(&self) -> usize {
+        self.lock().depth()
     }
 
     /// Gives back an object whose run has ended.

@@ -52,10 +52,24 @@ pub(crate) struct Change {
     pub(crate) new: Option<Arc<Object>>,
 }
 
+/// Whether a kind is listed and watched.
 #[derive(Clone, Debug, Default)]
-struct Health {
-    listed: bool,
-    failure: Option<Arc<str>>,
+pub(crate) struct Health {
+    pub(crate) listed: bool,
+    pub(crate) failure: Option<Arc<str>>,
+}
+
+impl Health {
+    pub(crate) fn is_well(&self) -> bool {
+        self.listed && self.failure.is_none()
+    }
+}
+
+/// How much a mirror holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) objects: usize,
+    pub(crate) bytes: usize,
 }
 
 #[derive(Default)]
@@ -231,6 +245,18 @@ impl Mirror {
     /// Listing or watching works again.
     pub(crate) fn recovered(&self) {
         self.health.send_if_modified(|health| health.failure.take().is_some());
+    }
+
+    /// Whether the kind is listed and watched now.
+    pub(crate) fn health(&self) -> Health {
+        self.health.borrow().clone()
+    }
+
+    /// How much is held.
+    pub(crate) fn usage(&self) -> Usage {
+        let state = self.lock();
+        let bytes = state.objects.values().map(|object| object.bytes()).sum();
+        Usage { objects: state.objects.len(), bytes }
     }
 
     /// Waits until the kind has been listed once, unless that fails.

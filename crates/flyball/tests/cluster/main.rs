@@ -6,6 +6,7 @@ mod applying;
 mod deleting;
 mod failing;
 mod manifests;
+mod measuring;
 mod reading;
 mod running;
 mod triggering;

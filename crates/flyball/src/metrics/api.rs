@@ -1,0 +1,100 @@
+//! Counts what an operator asks of the API server.
+
+use super::Metrics;
+use http::{Method, Request};
+use kube::{Client, client::Body};
+use tokio::time::Instant;
+
+/// A client that counts its requests.
+pub(crate) fn measured(client: Client, metrics: Metrics) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, metrics) = (client.clone(), metrics.clone());
+        async move {
+            let (call, started) = (Call::read(&request), Instant::now());
+            let answer = client.send(request).await;
+            let code = answer.as_ref().map_or("<error>".into(), |answer| answer.status().as_u16().to_string());
+            call.count(&metrics, &code, started);
+            answer
+        }
+    });
+    Client::new(service, namespace)
+}
+
+/// A request as metrics tell of it.
+struct Call {
+    method: Method,
+    host: String,
+    verb: &'static str,
+    resource: String,
+}
+
+impl Call {
+    fn read<B>(request: &Request<B>) -> Call {
+        let (uri, method) = (request.uri(), request.method().clone());
+        let (resource, named) = resource(uri.path());
+        let watches = uri.query().is_some_and(|query| query.contains("watch=true") || query.contains("watch=1"));
+        let verb = match (&method, named) {
+            (&Method::GET, _) if watches => "watch",
+            (&Method::GET, true) => "get",
+            (&Method::GET, false) => "list",
+            (&Method::POST, _) => "create",
+            (&Method::PUT, _) => "update",
+            (&Method::PATCH, _) => "patch",
+            (&Method::DELETE, true) => "delete",
+            (&Method::DELETE, false) => "deletecollection",
+            _ => "other",
+        };
+        let host = uri.authority().map_or_else(String::new, |host| host.as_str().to_owned());
+        Call { method, host, verb, resource }
+    }
+
+    fn count(&self, metrics: &Metrics, code: &str, started: Instant) {
+        let instruments = metrics.instruments();
+        instruments.rest_requests.with([code, self.method.as_str(), &self.host]).inc();
+        instruments.api_requests.with([self.verb, &self.resource, code]).inc();
+        let seconds = started.elapsed().as_secs_f64();
+        instruments.rest_durations.with([self.verb, &self.host]).observe(seconds);
+    }
+}
+
+/// `deployments/status` and whether one object is meant, from a path; nothing for paths of no resource.
+fn resource(path: &str) -> (String, bool) {
+    let segments: Vec<_> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let rest = match &*segments {
+        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
+        _ => return (String::new(), true),
+    };
+    let rest = match rest {
+        ["namespaces", _, rest @ ..] if !matches!(rest, [] | ["status" | "finalize"]) => rest,
+        rest => rest,
+    };
+    match rest {
+        [] => (String::new(), true),
+        [plural] => ((*plural).to_owned(), false),
+        [plural, _] => ((*plural).to_owned(), true),
+        [plural, _, subresource, ..] => (format!("{plural}/{subresource}"), true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_read_off_its_request() {
+        let read = |method, uri: &str| {
+            let call = Call::read(&Request::builder().method(method).uri(uri).body(()).unwrap());
+            format!("{} {}", call.verb, call.resource)
+        };
+        assert_eq!(read("GET", "/api/v1/namespaces/a/pods?limit=500"), "list pods");
+        assert_eq!(read("GET", "/api/v1/pods?watch=true"), "watch pods");
+        assert_eq!(
+            read("PATCH", "/apis/apps/v1/namespaces/a/deployments/b/status"),
+            "patch deployments/status"
+        );
+        assert_eq!(read("GET", "/api/v1/namespaces/a"), "get namespaces");
+        assert_eq!(read("DELETE", "/api/v1/nodes/a"), "delete nodes");
+        assert_eq!(read("GET", "/version"), "get ");
+    }
+}

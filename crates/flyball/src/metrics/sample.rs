@@ -1,0 +1,78 @@
+//! What is not counted as it happens but looked at when somebody asks: caches, queues, objects and their phases.
+
+use super::instruments::Instruments;
+use crate::{cache::Mirror, kind::Form, object::Object, shared::Shared};
+use serde::Deserialize;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+/// As much of an object as its phase takes.
+#[derive(Deserialize)]
+struct Phased {
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    phase: Option<String>,
+}
+
+impl Instruments {
+    /// Looks at the operators and sets the gauges by what is there.
+    pub(super) fn sample(&self, operators: &[Arc<Shared>]) {
+        for gauges in [&self.cache_objects, &self.cache_bytes, &self.cache_synced] {
+            gauges.clear();
+        }
+        for gauges in [&self.resources, &self.phases, &self.depth] {
+            gauges.clear();
+        }
+        for operator in operators {
+            for mirror in operator.cache.mirrors() {
+                self.sample_cache(&mirror);
+            }
+            let mut kinds = HashSet::new();
+            for control in operator.controls() {
+                control.metrics.sample();
+                let depth = self.depth.with([&control.name, &control.name]);
+                depth.set(depth.get() + control.queue.depth() as f64);
+                if kinds.insert(control.mirror.kind().id()) {
+                    self.sample_objects(&control.mirror);
+                }
+            }
+        }
+    }
+
+    fn sample_cache(&self, mirror: &Mirror) {
+        let (kind, usage) = (mirror.kind().name(), mirror.usage());
+        self.cache_objects.with([kind]).inc_by(usage.objects as f64);
+        self.cache_bytes.with([kind]).inc_by(usage.bytes as f64);
+        self.cache_synced.with([kind]).set(f64::from(u8::from(mirror.health().is_well())));
+    }
+
+    fn sample_objects(&self, mirror: &Mirror) {
+        let kind = mirror.kind().name();
+        let (mut namespaces, mut phases) = (HashMap::new(), HashMap::new());
+        for object in mirror.list(None) {
+            let namespace = object.key.namespace().unwrap_or_default();
+            *namespaces.entry(namespace.to_owned()).or_insert(0_u32) += 1;
+            if mirror.kind().form == Form::Whole
+                && let Some(phase) = phase(&object)
+            {
+                *phases.entry(phase).or_insert(0_u32) += 1;
+            }
+        }
+        for (namespace, count) in namespaces {
+            self.resources.with([kind, &namespace]).inc_by(f64::from(count));
+        }
+        for (phase, count) in phases {
+            self.phases.with([kind, &phase]).inc_by(f64::from(count));
+        }
+    }
+}
+
+fn phase(object: &Object) -> Option<String> {
+    let phased = object.decode::<Phased>().ok()?;
+    phased.status.as_ref()?.phase.clone()
+}
