@@ -17,15 +17,18 @@ pub struct Backoff {
     pub max: Duration,
     /// By how much each delay is longer than the one before.
     pub multiplier: f64,
+    /// After this many retries in a row that failed, the object waits for a change; it then begins anew.
+    pub max_retries: Option<u32>,
 }
 
 impl Default for Backoff {
-    /// From a tenth of a second, doubled each time, to five minutes.
+    /// From a tenth of a second, doubled each time, to five minutes, for as long as it takes.
     fn default() -> Backoff {
         Backoff {
             initial: Duration::from_millis(100),
             max: Duration::from_secs(300),
             multiplier: 2.0,
+            max_retries: None,
         }
     }
 }
@@ -36,7 +39,13 @@ impl Backoff {
         initial: Duration::from_millis(800),
         max: Duration::from_secs(30),
         multiplier: 2.0,
+        max_retries: None,
     };
+
+    /// Whether an object that has failed this often in a row is retried.
+    pub(crate) fn retries(&self, failures: u32) -> bool {
+        self.max_retries.is_none_or(|most| failures <= most)
+    }
 
     /// The delay after `failures` in a row of `what`.
     pub(crate) fn delay(&self, failures: u32, what: &impl Hash) -> Duration {
@@ -75,6 +84,24 @@ mod tests {
                 seconds(failures)
             );
         }
+    }
+
+    #[test]
+    fn five_retries_from_one_second_to_sixteen() {
+        let backoff = Backoff {
+            initial: Duration::from_secs(1),
+            max: Duration::from_secs(16),
+            max_retries: Some(5),
+            ..Backoff::default()
+        };
+        let delays = (1..).take_while(|failures| backoff.retries(*failures)).map(|failures| {
+            let delay = backoff.delay(failures, &"ada").as_secs_f64();
+            // A tenth at most is left out.
+            delay.ceil() as u32
+        });
+        let delays: Vec<_> = delays.collect();
+        assert_eq!((delays.len(), delays[0], delays[1]), (5, 1, 2));
+        assert!((15..=16).contains(&delays[4]), "{delays:?}");
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 mod deletions;
 mod mirror;
+mod watch_state;
 
 pub(crate) use mirror::{Change, Mirror, Subscriber};
+pub use watch_state::WatchState;
 
 use crate::{
     Key, Metrics,
@@ -82,6 +84,14 @@ impl Cache {
     {
         let objects = self.readable::<K>().map(|mirror| mirror.list(None)).unwrap_or_default();
         objects.iter().filter_map(|object| object.decode().ok()).collect()
+    }
+
+    /// How each watch fares, and how much it has brought, in order of kind.
+    pub fn watches(&self) -> Vec<WatchState> {
+        let followed: Vec<_> = self.lock().mirrors.values().flatten().filter_map(Weak::upgrade).collect();
+        let mut states: Vec<_> = followed.iter().map(|followed| followed.mirror.watch_state()).collect();
+        states.sort_by(|one, other| (&one.api_version, &one.kind).cmp(&(&other.api_version, &other.kind)));
+        states
     }
 
     fn readable<K>(&self) -> Option<Arc<Mirror>>

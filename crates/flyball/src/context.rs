@@ -9,7 +9,7 @@ pub use apply::Applied;
 pub use condition::ConditionStatus;
 
 use crate::{
-    Cache, Controlled, Controller, Event, Key, Metrics, Result,
+    Cache, Controlled, Controller, Event, Key, Metrics, Result, Why,
     cache::{Mirror, ReadError, decode},
     kind::{Kind, Scope},
     object::{Object, Owner},
@@ -30,6 +30,9 @@ pub struct Context {
     /// The objects of the kind that is reconciled.
     pub(crate) mirror: Arc<Mirror>,
     pub(crate) object: Arc<Object>,
+    /// Which reconcile this is, and why it runs.
+    pub(crate) id: u64,
+    pub(crate) why: Why,
 }
 
 /// An owner or a dependent of an object, of whatever kind.
@@ -126,6 +129,16 @@ impl Context {
                 .find_map(|mirror| Some(Relative::new(mirror, &*mirror.owner(&owner, namespace)?)))
         };
         references.into_iter().map(|reference| (reference.clone(), find(&reference))).collect()
+    }
+
+    /// Why this reconcile runs: what happened, and to which object. It is for people; what to do follows from the object.
+    pub fn why(&self) -> &Why {
+        &self.why
+    }
+
+    /// Tells this reconcile from all others; it is in each of its log lines.
+    pub fn reconcile_id(&self) -> String {
+        format!("{:016x}", self.id)
     }
 
     /// Publishes an event about the object being reconciled. It waits for nothing.

@@ -13,8 +13,9 @@ pub struct Controlled {
 
 impl Controlled {
     pub(crate) fn start(operator: &Arc<Shared>, controller: Controller) -> Result<Controlled> {
-        if !controller.mistakes.is_empty() {
-            return Err(Error::permanent(controller.mistakes.join("; ")));
+        let mistakes = controller.mistakes();
+        if !mistakes.is_empty() {
+            return Err(Error::permanent(mistakes.join("; ")));
         }
         let stop = operator.stop.child_token();
         operator.control(controller, stop.clone());

@@ -1,21 +1,26 @@
 //! A controller as its author declares it: a reconcile, and what triggers it. It does nothing until its operator runs.
 
+mod pace;
+
 use crate::{
-    Action, Backoff, Cache, Context, Key, Reconciler, Result,
-    kind::Kind,
+    Action, Backoff, Cache, Context, Key, Predicate, Reconciler, Result, Trigger,
+    kind::{Kind, KindId},
     object::Object,
     reconciler::{Work, erase},
+    work::Rate,
 };
 use kube::{Resource, api::ApiResource};
 use serde::de::DeserializeOwned;
 use std::{
     any::{TypeId, type_name},
     sync::Arc,
+    time::Duration,
 };
 
 /// Reconciles the objects of one kind.
 #[derive(Clone)]
 pub struct Controller {
+    pub(crate) name: String,
     pub(crate) kind: Kind,
     /// The type that objects decode to, and its name.
     object: (TypeId, &'static str),
@@ -32,6 +37,11 @@ pub struct Controller {
     pub(crate) gone: Option<Gone>,
     pub(crate) concurrency: usize,
     pub(crate) backoff: Backoff,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) resync: Option<Duration>,
+    pub(crate) rate: Option<Rate>,
+    pub(crate) triggers: Vec<Trigger>,
+    predicates: Vec<(KindId, Predicate)>,
     /// What the author declared wrongly; said when the operator starts.
     pub(crate) mistakes: Vec<String>,
 }
@@ -73,6 +83,7 @@ impl Controller {
             async move { reconcile.reconcile(object, ctx).await }
         };
         Controller {
+            name: kind.name().to_lowercase(),
             object: (TypeId::of::<K>(), type_name::<K>()),
             reconcile: erase(kind.clone(), work),
             kind,
@@ -87,6 +98,11 @@ impl Controller {
             gone: None,
             concurrency: CONCURRENCY,
             backoff: Backoff::default(),
+            timeout: None,
+            resync: None,
+            rate: None,
+            triggers: Vec::new(),
+            predicates: Vec::new(),
             mistakes: Vec::new(),
         }
     }
@@ -187,21 +203,42 @@ impl Controller {
         self
     }
 
-    /// Reconciles at most this many objects at the same time; 64 unless set.
-    pub fn concurrency(mut self, objects: usize) -> Controller {
-        self.concurrency = objects.max(1);
+    /// Is triggered by a change of an object of kind `K`, which the controller reconciles, owns or watches, only if
+    /// `predicate` passes. Given twice for a kind, both must pass.
+    ///
+    /// Deletions always pass, unless [`Predicate::and_deletions`] says otherwise.
+    pub fn when<K>(mut self, predicate: Predicate) -> Controller
+    where
+        K: Resource<DynamicType = (), Scope: 'static>,
+    {
+        self.predicates.push((Kind::of::<K>().id(), predicate));
         self
     }
 
-    /// Sets the delays between retries of an object that fails.
-    pub fn backoff(mut self, backoff: Backoff) -> Controller {
-        self.backoff = backoff;
+    /// Reconciles also what `trigger` asks for.
+    pub fn triggered_by(mut self, trigger: &Trigger) -> Controller {
+        self.triggers.push(trigger.clone());
         self
     }
 
-    /// Its name in metrics and logs: the kind in lower case, as controller-runtime's.
-    pub(crate) fn name(&self) -> String {
-        self.kind.name().to_lowercase()
+    /// What changes of a kind must pass.
+    pub(crate) fn predicate(&self, kind: &KindId) -> Option<Predicate> {
+        let given = self.predicates.iter().filter(|(given, _)| given == kind);
+        given.map(|(_, predicate)| predicate.clone()).reduce(Predicate::and)
+    }
+
+    /// What the author declared wrongly.
+    pub(crate) fn mistakes(&self) -> Vec<String> {
+        let triggers = || {
+            std::iter::once(&self.kind)
+                .chain(&self.owned)
+                .chain(self.watched.iter().map(|it| &it.kind))
+        };
+        let unknown = self.predicates.iter().filter(|(kind, _)| triggers().all(|known| known.id() != *kind));
+        let unknown = unknown.map(|(kind, _)| {
+            format!("a predicate on {}, which the {} controller is not triggered by", kind.plural, self.name)
+        });
+        self.mistakes.iter().cloned().chain(unknown).collect()
     }
 
     /// Every kind that this controller needs a cache of.

@@ -11,7 +11,7 @@ pub use family::{Counter, Gauge, Histogram, Timer};
 pub use text::Format;
 
 pub(crate) use api::measured;
-pub(crate) use controller::{ControllerMetrics, Ended, Run};
+pub(crate) use controller::{ControllerMetrics, Ended};
 
 use crate::shared::Shared;
 use instruments::Instruments;

@@ -186,6 +186,16 @@ impl Meta<'_> {
         self.deletion_grace_period_seconds == Some(0) && self.finalizers.is_empty()
     }
 
+    /// The labels as the API server wrote them.
+    pub(crate) fn labels(&self) -> Option<&str> {
+        self.labels.map(RawValue::get)
+    }
+
+    /// The annotations as the API server wrote them.
+    pub(crate) fn annotations(&self) -> Option<&str> {
+        self.annotations.map(RawValue::get)
+    }
+
     pub(crate) fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }

@@ -135,7 +135,7 @@ impl Operator {
 
     /// Refuses what its author declared wrongly.
     pub(crate) fn check(&self) -> Result<()> {
-        let mut mistakes: Vec<_> = self.controllers.iter().flat_map(|controller| controller.mistakes.clone()).collect();
+        let mut mistakes: Vec<_> = self.controllers.iter().flat_map(Controller::mistakes).collect();
         if !is_label(&self.name) {
             mistakes.push("the name must be lower-case letters, digits and dashes, 63 at most".into());
         }

@@ -1,32 +1,39 @@
 //! Runs a controller: takes objects from its queue, reconciles them side by side, and decides when each comes back.
 
 use crate::{
-    Action, Context, Controller, Error, Key, Result,
+    Action, Context, Controller, Error, Event, Key, Result, Why,
     cache::{Followed, Mirror},
     error::Outcome,
     finalizer::{self, Stage},
-    metrics::{Ended, Run},
+    metrics::Ended,
+    queue::{Job, Priority},
     shared::{Control, Shared},
     work::WorkQueue,
 };
 use futures::FutureExt;
 use std::{
     any::Any,
-    collections::HashMap,
+    hash::{BuildHasher, RandomState},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{
+    task::{JoinSet, consume_budget},
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 /// How long reconciles that are under way may take to end once the operator stops.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// One controller at work.
-pub(crate) struct Runner {
-    controller: Arc<Controller>,
+/// One controller at work, and all that its workers share.
+pub(crate) struct Desk {
+    controller: Controller,
     operator: Arc<Shared>,
     control: Arc<Control>,
     queue: Arc<WorkQueue>,
@@ -34,22 +41,32 @@ pub(crate) struct Runner {
     /// What the controller needs followed for as long as it runs.
     _followed: Vec<Arc<Followed>>,
     finalizer: String,
-    /// Failures in a row, of objects that have any.
-    failures: HashMap<Key, u32>,
-    running: JoinSet<(Key, Result, Run)>,
+    ids: Ids,
 }
 
-impl Runner {
+/// Names for reconciles that are not repeated by another process, or by the same one.
+#[derive(Default)]
+struct Ids {
+    seed: RandomState,
+    last: AtomicU64,
+}
+
+impl Ids {
+    fn next(&self) -> u64 {
+        self.seed.hash_one(self.last.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Desk {
     pub(crate) fn new(
         controller: Controller,
         operator: Arc<Shared>,
         control: Arc<Control>,
         followed: Vec<Arc<Followed>>,
-    ) -> Runner {
+    ) -> Desk {
         let (queue, mirror) = (control.queue.clone(), control.mirror.clone());
         let finalizer = finalizer::name(&operator.name);
-        let controller = Arc::new(controller);
-        Runner {
+        Desk {
             controller,
             operator,
             control,
@@ -57,57 +74,108 @@ impl Runner {
             mirror,
             _followed: followed,
             finalizer,
-            failures: HashMap::new(),
-            running: JoinSet::new(),
+            ids: Ids::default(),
         }
     }
 
-    /// Works until told to stop, then lets what is under way end.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    /// Works until told to stop, then lets what is under way end. Dropped before that, it ends at once.
+    pub(crate) async fn run(self: Arc<Desk>, stop: CancellationToken) {
+        let mut workers = JoinSet::new();
+        let mut resync = std::pin::pin!(self.resync());
         loop {
-            let free = self.running.len() < self.controller.concurrency;
+            let free = workers.len() < self.controller.concurrency;
             tokio::select! {
                 () = stop.cancelled() => break,
-                Some(ended) = self.running.join_next() => self.ended(ended),
-                key = self.queue.next(), if free => self.begin(key),
+                Some(_) = workers.join_next() => {}
+                job = self.queue.next(), if free => {
+                    workers.spawn(self.clone().work(job, stop.clone()));
+                }
+                () = &mut resync => {}
             }
         }
-        let drained = async { while self.running.join_next().await.is_some() {} };
+        let drained = async { while workers.join_next().await.is_some() {} };
         if timeout(GRACE, drained).await.is_err() {
-            tracing::warn!(kind = self.mirror.kind().name(), "reconciles did not end in time and are cancelled");
+            let controller = &*self.controller.name;
+            tracing::warn!(controller, "reconciles did not end in time and are cancelled");
         }
     }
 
-    fn begin(&mut self, key: Key) {
-        let Some(object) = self.mirror.get(&key) else {
-            self.gone(&key);
+    /// Never ends.
+    async fn resync(&self) {
+        let Some(period) = self.controller.resync else {
+            return std::future::pending().await;
+        };
+        loop {
+            sleep(period).await;
+            for object in self.mirror.list(None) {
+                self.queue.add(object.key.clone(), Priority::Background, Why::Resync);
+            }
+        }
+    }
+
+    /// One worker: reconciles an object, and then others for as long as there are any.
+    async fn work(self: Arc<Desk>, first: Job<Key>, stop: CancellationToken) {
+        let mut next = Some(first);
+        while let Some(job) = next {
+            self.reconcile(job).await;
+            consume_budget().await;
+            next = (!stop.is_cancelled()).then(|| self.queue.try_next()).flatten();
+        }
+    }
+
+    async fn reconcile(&self, job: Job<Key>) {
+        let Some(object) = self.mirror.get(&job.key) else {
+            self.gone(&job.key);
             return;
         };
+        let id = self.ids.next();
         let ctx = Context {
             operator: self.operator.clone(),
             mirror: self.mirror.clone(),
             object,
+            id,
+            why: job.why.clone(),
         };
-        let (controller, finalizer) = (self.controller.clone(), self.finalizer.clone());
-        let (operator, kind) = (&*self.operator.name, self.mirror.kind().name());
-        let span = tracing::info_span!("reconcile", operator, kind, %key);
-        let work = async move { reconcile(&controller, ctx, &finalizer).await };
-        let caught = AssertUnwindSafe(work).catch_unwind();
-        let (metrics, run) = (self.control.metrics.clone(), self.control.metrics.began(None));
-        self.running.spawn(
-            async move {
-                let result = caught.await.unwrap_or_else(|panic| {
-                    metrics.panicked();
-                    Err(panicked("reconcile", &*panic))
-                });
-                (key, result, run)
-            }
-            .instrument(span),
-        );
+        let span = self.span(&job, id);
+        async {
+            let run = self.control.metrics.began(Some(job.due.elapsed()));
+            let result = self.attempt(ctx.clone()).await;
+            run.ended(how(&result));
+            self.ended(&job, &ctx, result);
+        }
+        .instrument(span)
+        .await;
+        self.queue.done(&job.key);
     }
 
-    fn gone(&mut self, key: &Key) {
-        self.failures.remove(key);
+    /// What every line says that is logged meanwhile.
+    fn span(&self, job: &Job<Key>, id: u64) -> tracing::Span {
+        let (operator, controller, kind) = (&*self.operator.name, &*self.controller.name, self.mirror.kind().name());
+        let (key, why, id) = (&job.key, &job.why, format_args!("{id:016x}"));
+        tracing::info_span!("reconcile", operator, controller, kind, %key, id, %why)
+    }
+
+    /// Runs what the author wrote, which may fail, panic or take too long.
+    async fn attempt(&self, ctx: Context) -> Result {
+        let work = AssertUnwindSafe(reconcile(&self.controller, ctx, &self.finalizer)).catch_unwind();
+        let ended = match self.controller.timeout {
+            None => work.await,
+            Some(most) => match timeout(most, work).await {
+                Ok(ended) => ended,
+                Err(_) => {
+                    self.control.metrics.timed_out();
+                    return Err(Error::retry(format!("the reconcile did not end within {most:?}")));
+                }
+            },
+        };
+        ended.unwrap_or_else(|panic| {
+            self.control.metrics.panicked();
+            Err(panicked("reconcile", &*panic))
+        })
+    }
+
+    fn gone(&self, key: &Key) {
+        self.queue.succeeded(key);
         if let Some(gone) = &self.controller.gone
             && catch_unwind(AssertUnwindSafe(|| gone(key))).is_err()
         {
@@ -116,38 +184,39 @@ impl Runner {
         self.queue.done(key);
     }
 
-    fn ended(&mut self, ended: Result<(Key, Result, Run), tokio::task::JoinError>) {
-        // Panics are caught inside; a task is cancelled only when the runtime ends.
-        let Ok((key, result, run)) = ended else { return };
-        run.ended(how(&result));
+    fn ended(&self, job: &Job<Key>, ctx: &Context, result: Result) {
         match result {
             Ok(action) => {
-                self.failures.remove(&key);
+                self.queue.succeeded(&job.key);
+                tracing::debug!(again = ?action.delay(), "reconciled");
                 if let Some(delay) = action.delay() {
-                    self.queue.add_after(key.clone(), delay);
+                    self.queue.add_after(job.key.clone(), delay, job.priority, Why::Requeued);
                 }
             }
-            Err(error) => self.failed(&key, &error),
+            Err(error) if self.mirror.get(&job.key).is_none() => {
+                tracing::debug!(%error, "reconcile failed: the object is gone");
+            }
+            Err(error) => self.failed(job, ctx, &error),
         }
-        self.queue.done(&key);
     }
 
-    fn failed(&mut self, key: &Key, error: &Error) {
-        let (operator, kind) = (&*self.operator.name, self.mirror.kind().name());
-        if self.mirror.get(key).is_none() {
-            tracing::debug!(operator, kind, %key, %error, "reconcile failed: the object is gone");
-            return;
-        }
-        let failures = self.failures.entry(key.clone()).or_default();
-        *failures += 1;
+    fn failed(&self, job: &Job<Key>, ctx: &Context, error: &Error) {
+        let (key, backoff) = (&job.key, &self.controller.backoff);
+        let failures = self.queue.failed(key, &error.to_string());
+        let retries = backoff.retries(failures);
         let delay = match error.outcome() {
-            Outcome::Retry => Some(self.controller.backoff.delay(*failures, key)),
+            Outcome::Retry if retries => Some(backoff.delay(failures, key).max(asked_to_wait(error))),
             Outcome::RetryAfter(delay) => Some(delay),
-            Outcome::Permanent => None,
+            Outcome::Retry | Outcome::Permanent => None,
         };
-        tracing::warn!(operator, kind, %key, failures, retry = ?delay, %error, "reconcile failed");
-        if let Some(delay) = delay {
-            self.queue.add_after(key.clone(), delay);
+        tracing::warn!(failures, retry = ?delay, %error, "reconcile failed");
+        match delay {
+            Some(delay) => self.queue.add_after(key.clone(), delay, job.priority, Why::Retried(failures)),
+            None => self.queue.gave_up(key),
+        }
+        if error.outcome() == Outcome::Retry && !retries {
+            let note = format!("gave up after {failures} failures, until something changes: {error}");
+            ctx.event(Event::warning("RetriesExhausted", note));
         }
     }
 }
@@ -159,6 +228,15 @@ fn how(result: &Result) -> Ended {
         Err(error) if error.outcome() == Outcome::Permanent => Ended::Permanent,
         Err(_) => Ended::Error,
     }
+}
+
+/// As long as the API server wants to be left alone (429 with `Retry-After`).
+fn asked_to_wait(error: &Error) -> Duration {
+    let seconds = match error.find::<kube::Error>() {
+        Some(kube::Error::Api(status)) => status.details.as_ref().map_or(0, |details| details.retry_after_seconds),
+        _ => 0,
+    };
+    Duration::from_secs(seconds.into())
 }
 
 async fn reconcile(controller: &Controller, ctx: Context, finalizer: &str) -> Result {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// An operator that was started. Dropping it ends everything at once, as a crash would.
 #[must_use = "an operator ends when it is dropped"]
 pub struct Running {
-    operator: Arc<Shared>,
+    pub(crate) operator: Arc<Shared>,
     publisher: JoinSet<()>,
 }
 

@@ -4,11 +4,11 @@ use crate::{
     Cache, Controller, Metrics,
     cache::{Followed, Mirror},
     clock::Clock,
+    connect,
     kind::Kind,
     metrics::ControllerMetrics,
     recorder::Recorder,
-    runner::Runner,
-    trigger,
+    runner::Desk,
     work::WorkQueue,
 };
 use kube::Client;
@@ -44,17 +44,17 @@ pub(crate) struct Control {
 impl Shared {
     /// Starts a controller, which ends with the operator or with `stop`.
     pub(crate) fn control(self: &Arc<Shared>, controller: Controller, stop: CancellationToken) {
-        let name = controller.name();
+        let name = controller.name.clone();
         let metrics = self.metrics.controller(&name);
         metrics.concurrency(controller.concurrency);
-        let queue = Arc::new(WorkQueue::measured_by(metrics.clone()));
+        let queue = Arc::new(WorkQueue::new(controller.rate, metrics.clone()));
         let followed = self.follow(controller.kinds());
         let mirror = self.cache.mirror_for(&controller.kind).expect("a controller's own kind is followed");
         let control = Arc::new(Control { name, mirror, queue: queue.clone(), metrics });
         self.lock_controls().push(Arc::downgrade(&control));
-        trigger::connect(&controller, &self.cache, &queue);
-        let runner = Runner::new(controller, self.clone(), control, followed);
-        self.spawn(runner.run(stop));
+        connect::connect(&controller, &self.cache, &queue);
+        let desk = Arc::new(Desk::new(controller, self.clone(), control, followed));
+        self.spawn(desk.run(stop));
     }
 
     /// The controllers at work.

@@ -1,100 +1,68 @@
-//! What brings an object into its controller's queue: its own changes, and those of what it owns, watches or belongs to.
+//! Lets something outside the cluster ask for a reconcile: a channel, a timer, a webhook that came in.
 
-use crate::{
-    Cache, Controller, Key,
-    cache::{Change, Mirror, Subscriber},
-    controller::Watched,
-    kind::{Kind, Scope},
-    object::Object,
-    work::WorkQueue,
-};
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use crate::{Key, Why, cache::Mirror, queue::Priority, work::WorkQueue};
+use std::sync::{Arc, Mutex, Weak};
 
-/// Lets every kind that a controller reconciles, owns or watches fill its queue.
-pub(crate) fn connect(controller: &Controller, cache: &Cache, queue: &Arc<WorkQueue>) {
-    let mirror = |kind: &Kind| cache.mirror_for(kind).expect("a controller's kinds are followed");
-    let own = mirror(&controller.kind);
-    own.subscribe(adding(queue, |object, add| add(object.key.clone())));
-    for kind in &controller.owned {
-        let owner = controller.kind.clone();
-        let add_owner =
-            move |object: &Object, add: &mut dyn FnMut(Key)| owner_of(object, &owner).into_iter().for_each(add);
-        mirror(kind).subscribe(adding(queue, add_owner));
-    }
-    for watched in &controller.watched {
-        mirror(&watched.kind).subscribe(adding(queue, mapping(watched, cache)));
-    }
-    if controller.follows_owners {
-        cache.subscribe_everywhere(adding_dependents(queue, &own));
-    }
-    if controller.follows_dependents {
-        cache.subscribe_everywhere(adding_owners(queue, &own));
-    }
+/// A handle that brings objects into the queue of every controller that [takes it](crate::Controller::triggered_by).
+///
+/// It may be kept anywhere and used at any time. What is asked for while no such controller runs needs no answer: a
+/// controller that starts reconciles every object.
+///
+/// ```
+/// # use flyball::{Action, Context, Controller, Trigger};
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// let billing = Trigger::new("billing");
+/// let controller = Controller::new(|_: std::sync::Arc<ConfigMap>, _: Context| async { Ok(Action::await_change()) });
+/// let controller = controller.triggered_by(&billing);
+/// // In the handler of a webhook, or wherever else the news arrive:
+/// billing.reconcile(flyball::Key::namespaced("default", "ada"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    inner: Arc<Inner>,
 }
 
-/// Adds to the queue whatever `keys` finds for an object as it was and as it is.
-fn adding(queue: &Arc<WorkQueue>, keys: impl Fn(&Object, &mut dyn FnMut(Key)) + Send + Sync + 'static) -> Subscriber {
-    let tell = move |change: &Change, queue: &WorkQueue| {
-        for object in [&change.old, &change.new].into_iter().flatten() {
-            keys(object, &mut |key| queue.add(key));
-        }
-    };
-    Subscriber { queue: Arc::downgrade(queue), tell: Arc::new(tell) }
+#[derive(Debug)]
+struct Inner {
+    name: Arc<String>,
+    queues: Mutex<Vec<(Weak<WorkQueue>, Weak<Mirror>)>>,
 }
 
-/// Adds the dependents of an object that is gone, or begins to be deleted.
-fn adding_dependents(queue: &Arc<WorkQueue>, dependents: &Arc<Mirror>) -> Subscriber {
-    let dependents = Arc::downgrade(dependents);
-    let tell = move |change: &Change, queue: &WorkQueue| {
-        let Some(owner) = &change.old else { return };
-        let leaves = change
-            .new
-            .as_ref()
-            .is_none_or(|new| new.uid != owner.uid || (new.terminating && !owner.terminating));
-        let (true, Some(mirror)) = (leaves, dependents.upgrade()) else {
-            return;
-        };
-        mirror.dependents_of(&owner.uid).iter().for_each(|object| queue.add(object.key.clone()));
-    };
-    Subscriber { queue: Arc::downgrade(queue), tell: Arc::new(tell) }
-}
-
-/// Adds what an object names as an owner and did not before, or did before and does not now.
-fn adding_owners(queue: &Arc<WorkQueue>, owners: &Arc<Mirror>) -> Subscriber {
-    let owners = Arc::downgrade(owners);
-    let tell = move |change: &Change, queue: &WorkQueue| {
-        let (old, new) = (change.old.as_deref(), change.new.as_deref());
-        let references = |object: Option<&Object>| object.is_some_and(|object| !object.owners.is_empty());
-        let (true, Some(mirror)) = (references(old) || references(new), owners.upgrade()) else {
-            return;
-        };
-        if old.zip(new).is_some_and(|(old, new)| old.uid == new.uid && old.owners == new.owners) {
-            return;
-        }
-        for object in [old, new].into_iter().flatten() {
-            let named = object.owners.iter().filter_map(|owner| mirror.owner(owner, object.key.namespace()));
-            named.for_each(|owner| queue.add(owner.key.clone()));
-        }
-    };
-    Subscriber { queue: Arc::downgrade(queue), tell: Arc::new(tell) }
-}
-
-/// Authors' code, which must not end the watch that all controllers share.
-fn mapping(watched: &Watched, cache: &Cache) -> impl Fn(&Object, &mut dyn FnMut(Key)) + Send + Sync + 'static {
-    let (map, cache) = (watched.map.clone(), cache.clone());
-    move |object, add| {
-        let keys = catch_unwind(AssertUnwindSafe(|| map(object, cache.clone())));
-        let keys = keys.inspect_err(|_| tracing::error!(key = %object.key, "a mapper panicked"));
-        keys.unwrap_or_default().into_iter().for_each(add);
+impl Trigger {
+    /// A trigger that nothing listens to yet. Its name is the reason that the log gives for what it asks for.
+    pub fn new(name: impl Into<String>) -> Trigger {
+        let (name, queues) = (Arc::new(name.into()), Mutex::default());
+        Trigger { inner: Arc::new(Inner { name, queues }) }
     }
-}
 
-/// The object of kind `owner` that controls `child`. The version of its API does not matter.
-fn owner_of(child: &Object, owner: &Kind) -> Option<Key> {
-    let reference = child.controller().filter(|reference| reference.is_a(owner))?;
-    let namespace = child.key.namespace().filter(|_| owner.scope != Scope::Cluster);
-    Some(Key::from(reference.name.as_ref()).in_namespace(namespace))
+    /// Asks for a reconcile of one object.
+    pub fn reconcile(&self, key: impl Into<Key>) {
+        let key = key.into();
+        self.each(|queue, _| queue.add(key.clone(), Priority::Live, self.why()));
+    }
+
+    /// Asks for a reconcile of every object that is cached, after whatever happens meanwhile.
+    pub fn reconcile_all(&self) {
+        self.each(|queue, mirror| {
+            for object in mirror.list(None) {
+                queue.add(object.key.clone(), Priority::Background, self.why());
+            }
+        });
+    }
+
+    pub(crate) fn connect(&self, queue: &Arc<WorkQueue>, mirror: &Arc<Mirror>) {
+        let mut queues = self.inner.queues.lock().expect("nothing panics under this lock");
+        queues.retain(|(queue, _)| queue.strong_count() > 0);
+        queues.push((Arc::downgrade(queue), Arc::downgrade(mirror)));
+    }
+
+    fn why(&self) -> Why {
+        Why::Asked(self.inner.name.clone())
+    }
+
+    fn each(&self, ask: impl Fn(&WorkQueue, &Mirror)) {
+        let queues = self.inner.queues.lock().expect("nothing panics under this lock").clone();
+        let live = queues.iter().filter_map(|(queue, mirror)| Some((queue.upgrade()?, mirror.upgrade()?)));
+        live.for_each(|(queue, mirror)| ask(&queue, &mirror));
+    }
 }

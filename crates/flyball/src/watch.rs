@@ -149,7 +149,7 @@ impl Watch<'_> {
     async fn watch(&mut self, version: &str) -> Result<(), WatchError> {
         let started = Instant::now();
         let body = answer(self.client.request_stream(self.watch_request(version)?)).await?;
-        self.mirror.recovered();
+        self.mirror.watching();
         let mut lines = std::pin::pin!(body.lines());
         let mut told = false;
         let silence = WATCH + Duration::from_secs(5);

@@ -1,10 +1,11 @@
 //! The objects of one kind, as last seen or last written by this process, and who is told when they change.
 
-use super::{ReadError, deletions::Deletions};
+use super::{ReadError, WatchState, deletions::Deletions};
 use crate::{
-    Key,
+    Key, Why,
     kind::{Form, Kind},
     object::{Object, Owner},
+    queue::Priority,
     work::WorkQueue,
 };
 use std::{
@@ -12,7 +13,7 @@ use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, Weak},
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 /// One kind's part of the cache.
 ///
@@ -20,6 +21,7 @@ use tokio::sync::watch;
 /// answer to one of our own writes is news (it is put in at once, so that readers see it) or history (it is dropped).
 pub(crate) struct Mirror {
     kind: Kind,
+    name: Arc<str>,
     state: Mutex<State>,
     health: watch::Sender<Health>,
 }
@@ -32,16 +34,16 @@ pub(crate) struct Subscriber {
     pub(crate) tell: Tell,
 }
 
-type Tell = Arc<dyn Fn(&Change, &WorkQueue) + Send + Sync>;
+type Tell = Arc<dyn Fn(&Mirror, &Change, &WorkQueue) + Send + Sync>;
 
 impl Subscriber {
     pub(crate) fn is_there(&self) -> bool {
         self.queue.strong_count() > 0
     }
 
-    fn tell(&self, change: &Change) {
+    fn tell(&self, mirror: &Mirror, change: &Change) {
         if let Some(queue) = self.queue.upgrade() {
-            (self.tell)(change, &queue);
+            (self.tell)(mirror, change, &queue);
         }
     }
 }
@@ -50,6 +52,40 @@ impl Subscriber {
 pub(crate) struct Change {
     pub(crate) old: Option<Arc<Object>>,
     pub(crate) new: Option<Arc<Object>>,
+    /// Whether a list told of it, not a watch or one of our own writes.
+    pub(crate) listed: bool,
+}
+
+impl Change {
+    pub(crate) fn key(&self) -> Option<&Key> {
+        self.new.as_ref().or(self.old.as_ref()).map(|object| &object.key)
+    }
+
+    /// Whether the object is gone, or begins to be deleted, or another one has taken its name.
+    pub(crate) fn is_deletion(&self) -> bool {
+        match (&self.old, &self.new) {
+            (_, None) => true,
+            (None, Some(new)) => new.terminating,
+            (Some(old), Some(new)) => old.uid != new.uid || (new.terminating && !old.terminating),
+        }
+    }
+
+    pub(crate) fn why(&self) -> Why {
+        match &self.old {
+            _ if self.is_deletion() => Why::Deleted,
+            Some(_) => Why::Changed,
+            None if self.listed => Why::Listed,
+            None => Why::Created,
+        }
+    }
+
+    /// An object that a list merely finds is no news; one that it finds changed is.
+    pub(crate) fn priority(&self) -> Priority {
+        match self.old {
+            None if self.listed => Priority::Background,
+            _ => Priority::Live,
+        }
+    }
 }
 
 /// Whether a kind is listed and watched.
@@ -57,6 +93,9 @@ pub(crate) struct Change {
 pub(crate) struct Health {
     pub(crate) listed: bool,
     pub(crate) failure: Option<Arc<str>>,
+    pub(crate) failing_since: Option<Instant>,
+    pub(crate) lists: u64,
+    pub(crate) watches: u64,
 }
 
 impl Health {
@@ -75,6 +114,8 @@ pub(crate) struct Usage {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<Key, Arc<Object>>,
+    /// What the objects take, about.
+    bytes: usize,
     /// Keys of objects by the uids of their owners.
     dependents: HashMap<Box<str>, BTreeSet<Key>>,
     /// The last version that the watch or the list told of.
@@ -96,6 +137,7 @@ pub(crate) struct Notes {
 impl Mirror {
     pub(crate) fn new(kind: Kind) -> Mirror {
         Mirror {
+            name: kind.name().into(),
             kind,
             state: Mutex::default(),
             health: watch::Sender::default(),
@@ -104,6 +146,11 @@ impl Mirror {
 
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    /// The kind's name.
+    pub(crate) fn name(&self) -> Arc<str> {
+        self.name.clone()
     }
 
     /// Tells `subscriber` of every object that is there, and of every change from now on.
@@ -115,7 +162,7 @@ impl Mirror {
             state.objects.values().cloned().collect::<Vec<_>>()
         };
         for object in objects {
-            subscriber.tell(&Change { old: None, new: Some(object) });
+            subscriber.tell(self, &Change { old: None, new: Some(object), listed: true });
         }
     }
 
@@ -190,7 +237,7 @@ impl Mirror {
     pub(crate) fn listed(&self, object: Object) {
         let object = self.formed(object);
         let mut state = self.lock();
-        let change = state.put(object);
+        let change = state.put(object).map(|change| Change { listed: true, ..change });
         self.tell(state, change);
     }
 
@@ -207,7 +254,15 @@ impl Mirror {
         let changes: Vec<_> = missing.iter().filter_map(|(key, uid)| state.remove(key, uid)).collect();
         state.deletions.list_ended(uids);
         self.tell(state, changes);
-        self.health.send_modify(|health| *health = Health { listed: true, failure: None });
+        self.health.send_modify(|health| {
+            *health = Health {
+                listed: true,
+                failure: None,
+                failing_since: None,
+                lists: health.lists + 1,
+                ..*health
+            };
+        });
     }
 
     /// The watch moved on without news for us.
@@ -239,12 +294,36 @@ impl Mirror {
 
     /// Listing or watching failed; it is tried again.
     pub(crate) fn failed(&self, failure: &str) {
-        self.health.send_modify(|health| health.failure = Some(failure.into()));
+        self.health.send_modify(|health| {
+            health.failure = Some(failure.into());
+            health.failing_since.get_or_insert_with(Instant::now);
+        });
     }
 
-    /// Listing or watching works again.
-    pub(crate) fn recovered(&self) {
-        self.health.send_if_modified(|health| health.failure.take().is_some());
+    /// Watching works, for the first time or again.
+    pub(crate) fn watching(&self) {
+        self.health.send_if_modified(|health| {
+            health.watches += 1;
+            health.failing_since = None;
+            health.failure.take().is_some()
+        });
+    }
+
+    /// How the watch fares, and how much it has brought.
+    pub(crate) fn watch_state(&self) -> WatchState {
+        let health = self.health.borrow().clone();
+        let usage = self.usage();
+        WatchState {
+            kind: self.kind.name().to_owned(),
+            api_version: self.kind.resource.api_version.clone(),
+            synced: health.listed,
+            failing_since: health.failing_since,
+            last_error: health.failure,
+            lists: health.lists,
+            watches: health.watches,
+            objects: usage.objects,
+            bytes: usage.bytes,
+        }
     }
 
     /// Whether the kind is listed and watched now.
@@ -255,8 +334,7 @@ impl Mirror {
     /// How much is held.
     pub(crate) fn usage(&self) -> Usage {
         let state = self.lock();
-        let bytes = state.objects.values().map(|object| object.bytes()).sum();
-        Usage { objects: state.objects.len(), bytes }
+        Usage { objects: state.objects.len(), bytes: state.bytes }
     }
 
     /// Waits until the kind has been listed once, unless that fails.
@@ -294,7 +372,7 @@ impl Mirror {
         let subscribers = state.subscribers.clone();
         drop(state);
         for change in changes {
-            subscribers.iter().for_each(|subscriber| subscriber.tell(&change));
+            subscribers.iter().for_each(|subscriber| subscriber.tell(self, &change));
         }
     }
 }
@@ -307,6 +385,7 @@ impl State {
             return None;
         }
         let new = Arc::new(object);
+        self.bytes += new.bytes();
         let old = self.objects.insert(new.key.clone(), new.clone());
         if let Some(old) = &old {
             self.disown(old);
@@ -314,7 +393,7 @@ impl State {
         for owner in &new.owners {
             self.dependents.entry(owner.uid.as_ref().into()).or_default().insert(new.key.clone());
         }
-        Some(Change { old, new: Some(new) })
+        Some(Change { old, new: Some(new), listed: false })
     }
 
     fn remove(&mut self, key: &Key, uid: &str) -> Option<Change> {
@@ -322,10 +401,12 @@ impl State {
         let old = self.objects.remove(key)?;
         self.disown(&old);
         self.notes.remove(key);
-        Some(Change { old: Some(old), new: None })
+        Some(Change { old: Some(old), new: None, listed: false })
     }
 
+    /// Forgets what is known of an object that is replaced or gone.
     fn disown(&mut self, object: &Object) {
+        self.bytes -= object.bytes();
         for owner in &object.owners {
             let Some(keys) = self.dependents.get_mut(&*owner.uid) else {
                 continue;

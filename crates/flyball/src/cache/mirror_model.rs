@@ -49,7 +49,7 @@ impl Game {
         let mirror = Mirror::new(Kind::of::<ConfigMap>());
         let (told, queue) = (Arc::new(Mutex::new(World::new())), Arc::new(WorkQueue::default()));
         let heard = told.clone();
-        let tell = move |change: &Change, _: &WorkQueue| {
+        let tell = move |_: &Mirror, change: &Change, _: &WorkQueue| {
             let mut world = heard.lock().unwrap();
             let before = change.old.as_deref().map(numbers);
             let known = before.and_then(|(name, _)| world.remove_entry(&name));
