@@ -1,5 +1,5 @@
 //! Writes the table of built-in kinds that `flyball_schema::kinds` reads, from Kubernetes' own published specification:
-//! OpenAPI v3 and discovery for what is served, `generated.proto` for protobuf, generated Go for enums. No prose goes in.
+//! OpenAPI v3 and discovery for what is served, `generated.proto` and the Go it comes from for protobuf, generated Go for enums. No prose goes in.
 
 mod discovery;
 mod enums;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Bodies and options that no resource refers to, but requests, responses and webhooks carry. Table is not among them:
 /// a server writes it and reads none, and no specification has its type.
-const BESIDES: [&str; 21] = [
+const BESIDES: [&str; 24] = [
     "io.k8s.api.admission.v1.AdmissionReview",
     "io.k8s.api.apidiscovery.v2.APIGroupDiscovery",
     "io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList",
@@ -27,7 +27,10 @@ const BESIDES: [&str; 21] = [
     "io.k8s.api.core.v1.PodPortForwardOptions",
     "io.k8s.api.core.v1.PodProxyOptions",
     "io.k8s.api.core.v1.ServiceProxyOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList",
     "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions",
     "io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions",
     "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions",
@@ -134,7 +137,7 @@ pub async fn of_server(client: &kube::Client) -> Result<String> {
 }
 
 fn table(documents: &Documents, sources: &Sources) -> Result<String> {
-    let messages = proto::Messages::read(&sources.protos()?)?;
+    let messages = proto::Messages::read(&sources.packages()?)?;
     let definitions = spec::Definitions::read(documents);
     let mut body = String::new();
     let mut roots: Vec<String> = BESIDES.iter().map(ToString::to_string).collect();

@@ -1,7 +1,17 @@
-//! Reads `generated.proto`: the number and type of every field, and where JSON's fields are within it.
+//! Reads `generated.proto`: the number and type of every field, and where JSON's fields are within it. Which fields are
+//! pointers, whose zero is a value of its own, is read from the Go that it was generated from.
 
 use super::{GenerateError, Result};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// One package of messages.
+#[derive(Default)]
+pub(super) struct Package {
+    /// Its `generated.proto`.
+    pub(super) proto: String,
+    /// The Go files beside it.
+    pub(super) go: Vec<String>,
+}
 
 /// Every message, by the name that OpenAPI gives its type.
 pub(super) struct Messages(BTreeMap<String, Vec<Member>>);
@@ -17,6 +27,8 @@ pub(super) struct Member {
     /// The markers in its comment, such as `+optional`.
     pub(super) markers: Vec<String>,
     number: u32,
+    /// Whether Go tells an absent value from a zero one.
+    is_pointer: bool,
 }
 
 /// How often a field may occur.
@@ -28,11 +40,12 @@ pub(super) enum Label {
 }
 
 impl Messages {
-    /// Reads every message of these files.
-    pub(super) fn read(files: &[String]) -> Result<Messages> {
+    /// Reads every message of these packages.
+    pub(super) fn read(packages: &[Package]) -> Result<Messages> {
         let mut messages = BTreeMap::new();
-        for text in files {
-            read_file(text, &mut messages)?;
+        for package in packages {
+            let pointers = package.go.iter().flat_map(|text| pointers(text)).collect();
+            read_file(&package.proto, &pointers, &mut messages)?;
         }
         Ok(Messages(messages))
     }
@@ -59,14 +72,19 @@ impl Messages {
 }
 
 impl Member {
-    /// The letter that the table writes for how protobuf encodes a value.
+    /// The letter that the table writes for how protobuf encodes a value; a capital one for a pointer.
     fn wire(&self) -> char {
-        match &*self.of {
+        let letter = match &*self.of {
             "bool" | "int32" | "int64" | "uint32" | "uint64" => 'v',
             "double" => 'f',
             "string" => 's',
             "bytes" => 'b',
             _ => 'm',
+        };
+        if self.is_pointer {
+            letter.to_ascii_uppercase()
+        } else {
+            letter
         }
     }
 
@@ -84,7 +102,29 @@ pub(super) fn folded(name: &str) -> String {
         .collect()
 }
 
-fn read_file(text: &str, messages: &mut BTreeMap<String, Vec<Member>>) -> Result<()> {
+/// The fields that are pointers, as the name of their struct and their number:
+/// ``Replicas *int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"` ``.
+fn pointers(go: &str) -> Vec<(String, u32)> {
+    let mut found = Vec::new();
+    let mut owner = "";
+    for line in go.lines() {
+        if let Some(name) = line.strip_prefix("type ").and_then(|rest| rest.strip_suffix(" struct {")) {
+            owner = name;
+        }
+        let is_pointer = line.split_whitespace().nth(1).is_some_and(|of| of.starts_with('*'));
+        let number = line.split_once("protobuf:\"").and_then(|(_, tag)| tag.split(',').nth(1)?.parse().ok());
+        if let (true, Some(number)) = (is_pointer, number) {
+            found.push((owner.to_string(), number));
+        }
+    }
+    found
+}
+
+fn read_file(
+    text: &str,
+    pointers: &BTreeSet<(String, u32)>,
+    messages: &mut BTreeMap<String, Vec<Member>>,
+) -> Result<()> {
     let mut package = String::new();
     let mut message: Option<(String, Vec<Member>)> = None;
     let mut markers = Vec::new();
@@ -98,10 +138,13 @@ fn read_file(text: &str, messages: &mut BTreeMap<String, Vec<Member>>) -> Result
             markers.clear();
         } else if line == "}" {
             messages.extend(message.take());
-        } else if let Some((_, members)) = &mut message
+        } else if let Some((name, members)) = &mut message
             && let Some(declaration) = line.strip_suffix(';')
         {
-            members.push(member(declaration, &package, std::mem::take(&mut markers))?);
+            let mut member = member(declaration, &package, std::mem::take(&mut markers))?;
+            let owner = name.rsplit('.').next().unwrap_or_default();
+            member.is_pointer = member.label == Label::Optional && pointers.contains(&(owner.into(), member.number));
+            members.push(member);
         }
     }
     Ok(())
@@ -130,7 +173,14 @@ fn member(declaration: &str, package: &str, markers: Vec<String>) -> Result<Memb
         None => format!("{package}.{of}"),
     };
     let number = number.parse().map_err(|_| unexpected())?;
-    Ok(Member { name: name.to_string(), label, of, markers, number })
+    Ok(Member {
+        name: name.to_string(),
+        label,
+        of,
+        markers,
+        number,
+        is_pointer: false,
+    })
 }
 
 /// `k8s.io.kube_aggregator.pkg.apis` is `io.k8s.kube-aggregator.pkg.apis` in OpenAPI.
@@ -164,9 +214,19 @@ message VolumeSource {
 }
 ";
 
+    const GO: &str = r#"
+type VolumeSource struct {
+	HostPath *HostPath `json:"hostPath" protobuf:"bytes,1,opt,name=hostPath"`
+}
+"#;
+
+    fn package(proto: &str) -> Package {
+        Package { proto: proto.to_string(), go: vec![GO.to_string()] }
+    }
+
     fn place(field: &str) -> Option<String> {
         let declared = ["name", "hostpath", "uids", "limits"].map(str::to_string).into();
-        let messages = Messages::read(&[PROTO.to_string()]).unwrap();
+        let messages = Messages::read(&[package(PROTO)]).unwrap();
         messages.place("io.k8s.kube-aggregator.pkg.v1.Volume", field, &declared)
     }
 
@@ -180,12 +240,12 @@ message VolumeSource {
 
     #[test]
     fn a_field_of_an_embedded_message_has_a_longer_path() {
-        assert_eq!(place("hostPath").as_deref(), Some("2.1m"));
+        assert_eq!(place("hostPath").as_deref(), Some("2.1M"), "a capital letter for a pointer");
     }
 
     #[test]
     fn markers_belong_to_the_field_below_them() {
-        let messages = Messages::read(&[PROTO.to_string()]).unwrap();
+        let messages = Messages::read(&[package(PROTO)]).unwrap();
         let members = messages.get("io.k8s.kube-aggregator.pkg.v1.Volume").unwrap();
         assert_eq!(members[0].markers, ["optional"]);
         assert_eq!(members[1].marker("listType="), Some("set"));
@@ -196,6 +256,6 @@ message VolumeSource {
     #[test]
     fn a_declaration_that_is_not_understood_is_an_error() {
         let strange = PROTO.replace("map<string,", "map<int32,");
-        assert!(matches!(Messages::read(&[strange]), Err(GenerateError::Unexpected(_))));
+        assert!(matches!(Messages::read(&[package(&strange)]), Err(GenerateError::Unexpected(_))));
     }
 }

@@ -1,6 +1,7 @@
 //! Reads Kubernetes' published specification in the Go module cache, at the version that `conformance/reference` pins.
 
 use super::enums::Enums;
+use super::proto::Package;
 use super::{Documents, GenerateError, Result, Served};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -85,26 +86,31 @@ impl Sources {
         Ok(Served { api_version, resource_list, openapi })
     }
 
-    /// Every `generated.proto`.
-    pub(super) fn protos(&self) -> Result<Vec<String>> {
+    /// Every `generated.proto`, with the Go that it was generated from.
+    pub(super) fn packages(&self) -> Result<Vec<Package>> {
         let mut found = Vec::new();
         for directory in &self.with_proto {
-            protos_below(directory, &mut found)?;
+            packages_below(directory, &mut found)?;
         }
         Ok(found)
     }
 }
 
-fn protos_below(directory: &Path, found: &mut Vec<String>) -> Result<()> {
+fn packages_below(directory: &Path, found: &mut Vec<Package>) -> Result<()> {
     let failed = |source| GenerateError::Read { path: directory.into(), source };
+    let mut package = Package::default();
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
-            protos_below(&path, found)?;
-        } else if path.ends_with("generated.proto") {
-            found.push(text(&path)?);
+            packages_below(&path, found)?;
+        } else if name == "generated.proto" {
+            package.proto = text(&path)?;
+        } else if name.ends_with(".go") && !name.ends_with("_test.go") && !name.contains("generated") {
+            package.go.push(text(&path)?);
         }
     }
+    found.extend(Some(package).filter(|package| !package.proto.is_empty()));
     Ok(())
 }
 

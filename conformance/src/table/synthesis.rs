@@ -49,13 +49,14 @@ fn property(member: &Member) -> Result<Value> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::proto::Package;
     use super::*;
 
     #[test]
     fn a_message_becomes_the_type_that_openapi_leaves_out() {
         let proto = "package k8s.io.api.v1;\nmessage PodExecOptions {\n  // +optional\n  optional bool tty = 4;\n\n  \
                      // +listType=atomic\n  repeated string command = 6;\n}\n";
-        let messages = Messages::read(&[proto.to_string()]).unwrap();
+        let messages = Messages::read(&[Package { proto: proto.to_string(), go: vec![] }]).unwrap();
         assert_eq!(
             synthesise("io.k8s.api.v1.PodExecOptions", true, &messages).unwrap(),
             json!({

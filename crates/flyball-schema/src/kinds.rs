@@ -11,12 +11,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 /// The format that this reader knows and the generator writes.
-pub const FORMAT: &str = "flyball-kinds 1";
+pub const FORMAT: &str = "flyball-kinds 2";
 
 /// The table that comes with this crate, as text.
 ///
 /// ```text
-/// flyball-kinds 1 v1.36.4 0123456789abcdef      format, version of Kubernetes, checksum of the rest
+/// flyball-kinds 2 v1.36.4 0123456789abcdef      format, version of Kubernetes, checksum of the rest
 /// served v1
 /// resource pods pod Pod namespaced create,get list=PodList short=po type=io.k8s.api.core.v1.Pod
 /// subresource eviction policy/v1 Eviction create type=io.k8s.api.policy.v1.Eviction
@@ -25,6 +25,7 @@ pub const FORMAT: &str = "flyball-kinds 1";
 ///  containerPort 3v ! =0 integer:int32          protobuf field 3, a varint; required; default; type and format
 ///  protocol 4s ="TCP" |"TCP" |"UDP" string      protobuf field 4, a string; default; allowed values; type
 /// object PodSpec
+///  activeDeadlineSeconds 5V integer:int64        a capital letter: Go has a pointer there
 ///  containers 2m ! ~merge:name list:name Container    patch strategy and merge key; list map keys; type of this package
 /// ```
 pub const TABLE: &str = include_str!("../data/kinds.txt");

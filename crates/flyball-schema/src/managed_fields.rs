@@ -31,6 +31,16 @@ mod zero;
 pub use conflict::{Conflict, Conflicts};
 pub use scale::{ReplicasPaths, scale_entries, scaled_entries};
 
+/// FieldsV1 as Kubernetes writes it: with the paths in their own order, which is not that of their texts.
+pub fn text(fields: &Value) -> String {
+    let Some(set) = fields_v1::decode(fields) else {
+        return fields.to_string();
+    };
+    let mut out = String::new();
+    fields_v1::text(&set, false, &mut out);
+    out
+}
+
 /// Who writes what, where: all that [`apply`] and [`update`] have to know besides the object.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {

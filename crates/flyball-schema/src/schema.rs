@@ -110,6 +110,19 @@ pub struct Object {
     pub fields: Vec<Field>,
     /// `x-kubernetes-map-type: atomic`: replaced as a whole.
     pub atomic: bool,
+    /// The fields that protobuf keeps, sorted by its numbers.
+    pub(crate) wire_order: Box<[u16]>,
+}
+
+impl Object {
+    /// Notes in which order protobuf has the fields.
+    pub(crate) fn sort_for_wire(&mut self) {
+        let path = |index: &u16| self.fields[usize::from(*index)].protobuf.as_ref().map(|place| &place.path);
+        let count = u16::try_from(self.fields.len()).expect("fewer than 2¹⁶ fields");
+        let mut order: Vec<u16> = (0..count).filter(|index| path(index).is_some()).collect();
+        order.sort_unstable_by(|one, other| path(one).cmp(&path(other)));
+        self.wire_order = order.into();
+    }
 }
 
 /// One declared field of an [`Object`].
@@ -147,6 +160,8 @@ pub struct Protobuf {
     pub path: Vec<u32>,
     /// How the value is written.
     pub wire: Wire,
+    /// Whether Go has a pointer there, and so tells an absent value from a zero one.
+    pub pointer: bool,
 }
 
 /// How protobuf writes one value (of a list or a map: its items or values).
@@ -248,6 +263,14 @@ impl<'a> Node<'a> {
     pub fn fields(self) -> &'a [Field] {
         match &self.schema.form {
             Form::Object(object) => &object.fields,
+            _ => &[],
+        }
+    }
+
+    /// Which fields protobuf keeps, by its numbers; none unless this is an object of a built-in kind.
+    pub(crate) fn wire_order(self) -> &'a [u16] {
+        match &self.schema.form {
+            Form::Object(object) => &object.wire_order,
             _ => &[],
         }
     }

@@ -68,13 +68,13 @@ fn a_changed_line_is_noticed() {
 
 #[test]
 fn another_format_is_named() {
-    let newer = table(BODY).replacen("flyball-kinds 1 ", "flyball-kinds 2 ", 1);
+    let newer = table(BODY).replacen("flyball-kinds 2 ", "flyball-kinds 3 ", 1);
     assert_eq!(
         error(&newer).to_string(),
-        "the table of kinds has format `flyball-kinds 2` and this program reads `flyball-kinds 1`: \
+        "the table of kinds has format `flyball-kinds 3` and this program reads `flyball-kinds 2`: \
          write it again with `cargo run -p conformance -- table`"
     );
-    let much_newer = table(BODY).replacen("flyball-kinds 1 ", "flyball-kinds 10 ", 1);
+    let much_newer = table(BODY).replacen("flyball-kinds 2 ", "flyball-kinds 10 ", 1);
     assert!(matches!(error(&much_newer), ReadError::Format { .. }));
 }
 
@@ -100,9 +100,9 @@ fn something_else_is_no_table() {
 #[test]
 fn a_header_cut_short_is_damage() {
     for header in [
-        "flyball-kinds 1\n",
-        "flyball-kinds 1 v1.36.4\n",
-        "flyball-kinds 1 v1.36.4 zz\n",
+        "flyball-kinds 2\n",
+        "flyball-kinds 2 v1.36.4\n",
+        "flyball-kinds 2 v1.36.4 zz\n",
     ] {
         assert_eq!(error(header), ReadError::Damaged, "{header:?}");
     }

@@ -132,7 +132,11 @@ impl Conversion {
         let required = props.texts("required");
         let declared = props.properties().into_iter();
         let fields = declared.map(|(name, property)| field(name, self.add(property), required.contains(&name)));
-        Object { fields: fields.collect(), atomic: is_atomic(props) }
+        Object {
+            fields: fields.collect(),
+            atomic: is_atomic(props),
+            ..Object::default()
+        }
     }
 
     fn rules(&mut self, props: Props<'_>) -> Option<Rules> {

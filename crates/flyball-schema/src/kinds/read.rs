@@ -133,7 +133,8 @@ impl<'a> Reader<'a> {
 
     /// Puts the object whose last field was read into its place.
     fn close(&mut self) {
-        if let Some((id, schema, object)) = self.open.take() {
+        if let Some((id, schema, mut object)) = self.open.take() {
+            object.sort_for_wire();
             self.expressions.set(id, Schema { form: Form::Object(Arc::new(object)), ..schema });
         }
     }
@@ -167,18 +168,20 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `6m`: field 6, a message; `2.1m`: field 1 of the message in field 2; `-`: protobuf does not keep it.
+/// `6m`: field 6, a message; `6M`: a pointer to one; `2.1m`: field 1 of the message in field 2; `-`: protobuf does not
+/// keep it.
 fn protobuf(text: &str) -> Result<Option<Protobuf>, Problem> {
     const PROBLEM: Problem = "a field without its place in protobuf";
     if text == "-" {
         return Ok(None);
     }
-    let wire = match text.as_bytes().last() {
-        Some(b'v') => Wire::Varint,
-        Some(b'f') => Wire::Fixed64,
-        Some(b's') => Wire::String,
-        Some(b'b') => Wire::Bytes,
-        Some(b'm') => Wire::Message,
+    let letter = text.as_bytes().last().copied().unwrap_or_default();
+    let wire = match letter.to_ascii_lowercase() {
+        b'v' => Wire::Varint,
+        b'f' => Wire::Fixed64,
+        b's' => Wire::String,
+        b'b' => Wire::Bytes,
+        b'm' => Wire::Message,
         _ => return Err(PROBLEM),
     };
     let path = text[..text.len() - 1]
@@ -186,7 +189,8 @@ fn protobuf(text: &str) -> Result<Option<Protobuf>, Problem> {
         .map(str::parse)
         .collect::<Result<_, _>>()
         .map_err(|_| PROBLEM)?;
-    Ok(Some(Protobuf { path, wire }))
+    let pointer = letter.is_ascii_uppercase();
+    Ok(Some(Protobuf { path, wire, pointer }))
 }
 
 /// `merge,retainKeys:name`: the strategies, and the key that tells items apart.

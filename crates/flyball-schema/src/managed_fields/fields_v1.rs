@@ -2,6 +2,7 @@
 
 use super::field_set::FieldSet;
 use super::path::{ParseError, PathElement};
+use crate::go_text;
 use serde_json::{Map, Value};
 
 /// Reads FieldsV1; `None` if it is damaged.
@@ -37,6 +38,25 @@ fn decode_below(fields: &Map<String, Value>) -> Option<(FieldSet<'_>, bool)> {
     }
     let member = member || set.is_empty();
     Some((set, member))
+}
+
+/// Writes FieldsV1 as text, in the order of its paths: fields, then items by key, by value and by index.
+pub(super) fn text(set: &FieldSet<'_>, member: bool, out: &mut String) {
+    out.push('{');
+    if member && !set.is_empty() {
+        out.push_str("\".\":{},");
+    }
+    for (index, node) in set.nodes.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        let mut key = String::new();
+        node.element.write(&mut key);
+        out.push_str(&go_text::json(&Value::String(key)));
+        out.push(':');
+        text(&node.below, node.member, out);
+    }
+    out.push('}');
 }
 
 /// Writes FieldsV1 as a value.
