@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use flyball_schema::protobuf;
 use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use regex::{Captures, Regex};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::script::{Request, Until};
 
 /// How long one answer, and how long waiting for the right one, may take.
 const WITHIN: Duration = Duration::from_secs(15);
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
 /// What a server said.
 #[derive(Clone, Debug)]
@@ -37,6 +41,33 @@ pub enum Content {
 }
 
 impl Content {
+    fn of(media_type: &str, bytes: &[u8]) -> Self {
+        match media_type {
+            STREAM => Self::protobuf_events(bytes).unwrap_or_else(Self::Text),
+            media_type if media_type.starts_with(PROTOBUF) => Self::protobuf(bytes).unwrap_or_else(Self::Text),
+            _ => Self::read(bytes),
+        }
+    }
+
+    /// Reads an object, and sees that it would be written with the same bytes.
+    fn protobuf(bytes: &[u8]) -> Result<Self, String> {
+        let object = protobuf::decode_object(bytes).map_err(|error| error.to_string())?;
+        match protobuf::encode_object(&object) {
+            Ok(again) if again == bytes => Ok(Self::Json(object)),
+            Ok(again) => Err(format!("{object} was {} and would be {}", bytes.escape_ascii(), again.escape_ascii())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn protobuf_events(bytes: &[u8]) -> Result<Self, String> {
+        let events = protobuf::decode_events(bytes).map_err(|error| error.to_string())?;
+        let event = |(change, object): (String, &[u8])| match Self::protobuf(object)? {
+            Self::Json(object) => Ok(json!({"type": change, "object": object})),
+            other => Err(format!("{other:?} is no object")),
+        };
+        events.into_iter().map(event).collect::<Result<_, _>>().map(Self::Events)
+    }
+
     fn read(bytes: &[u8]) -> Self {
         let documents: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
         match documents {
@@ -105,7 +136,8 @@ impl Session {
         let content = if head {
             Content::Text(String::new())
         } else {
-            Content::read(&bytes)
+            let media_type = parts.headers.get("content-type").and_then(|value| value.to_str().ok());
+            Content::of(media_type.unwrap_or_default(), &bytes)
         };
         Ok(Answer {
             status: parts.status.as_u16(),
@@ -119,8 +151,8 @@ impl Session {
         let (method, path) = line.split_once(' ').ok_or("no method and path")?;
         let mut sent = http::Request::builder().method(method).uri(path).header("User-Agent", "conformance/1");
         let body = match (&request.body, &request.text) {
-            (Some(body), _) => Some(self.filled(&body.to_string())),
-            (None, Some(text)) => Some(self.filled(text)),
+            (Some(body), _) => Some(self.encoded(request, &self.filled(&body.to_string()))?),
+            (None, Some(text)) => Some(self.filled(text).into_bytes()),
             (None, None) => None,
         };
         let typed = request.headers.keys().any(|name| name.eq_ignore_ascii_case("content-type"));
@@ -130,8 +162,16 @@ impl Session {
         for (name, value) in &request.headers {
             sent = sent.header(name, self.filled(value));
         }
-        sent.body(Body::from(body.unwrap_or_default().into_bytes()))
-            .map_err(|error| error.to_string())
+        sent.body(Body::from(body.unwrap_or_default())).map_err(|error| error.to_string())
+    }
+
+    /// A body in JSON, or in protobuf where the request says that it is.
+    fn encoded(&self, request: &Request, body: &str) -> Result<Vec<u8>, String> {
+        if request.headers.get("Content-Type").is_none_or(|media_type| media_type != PROTOBUF) {
+            return Ok(body.to_owned().into_bytes());
+        }
+        let body = serde_json::from_str(body).map_err(|error| error.to_string())?;
+        protobuf::encode_object(&body).map_err(|error| error.to_string())
     }
 
     fn filled(&self, text: &str) -> String {

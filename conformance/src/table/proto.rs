@@ -29,6 +29,8 @@ pub(super) struct Member {
     number: u32,
     /// Whether Go tells an absent value from a zero one.
     is_pointer: bool,
+    /// Whether Go leaves a zero out of JSON.
+    is_omitted: bool,
 }
 
 /// How often a field may occur.
@@ -44,8 +46,8 @@ impl Messages {
     pub(super) fn read(packages: &[Package]) -> Result<Messages> {
         let mut messages = BTreeMap::new();
         for package in packages {
-            let pointers = package.go.iter().flat_map(|text| pointers(text)).collect();
-            read_file(&package.proto, &pointers, &mut messages)?;
+            let tags = package.go.iter().flat_map(|text| tags(text)).collect();
+            read_file(&package.proto, &tags, &mut messages)?;
         }
         Ok(Messages(messages))
     }
@@ -53,6 +55,12 @@ impl Messages {
     /// The fields of a message.
     pub(super) fn get(&self, name: &str) -> Option<&[Member]> {
         self.0.get(name).map(Vec::as_slice)
+    }
+
+    /// Whether Go leaves a zero of a JSON field out, although its default is one.
+    pub(super) fn omits_zero(&self, name: &str, field: &str) -> bool {
+        let members = self.get(name).unwrap_or_default();
+        members.iter().any(|member| folded(&member.name) == folded(field) && member.is_omitted)
     }
 
     /// Where protobuf keeps a JSON field, as the table writes it: `6m`, or `2.1m` within an embedded message.
@@ -102,9 +110,12 @@ pub(super) fn folded(name: &str) -> String {
         .collect()
 }
 
-/// The fields that are pointers, as the name of their struct and their number:
+/// What Go says of a field: whether it is a pointer, and whether a zero is left out of JSON.
+type Tags = BTreeMap<(String, u32), (bool, bool)>;
+
+/// The fields of structs by the name of their struct and their number:
 /// ``Replicas *int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"` ``.
-fn pointers(go: &str) -> Vec<(String, u32)> {
+fn tags(go: &str) -> Vec<((String, u32), (bool, bool))> {
     let mut found = Vec::new();
     let mut owner = "";
     for line in go.lines() {
@@ -113,18 +124,14 @@ fn pointers(go: &str) -> Vec<(String, u32)> {
         }
         let is_pointer = line.split_whitespace().nth(1).is_some_and(|of| of.starts_with('*'));
         let number = line.split_once("protobuf:\"").and_then(|(_, tag)| tag.split(',').nth(1)?.parse().ok());
-        if let (true, Some(number)) = (is_pointer, number) {
-            found.push((owner.to_string(), number));
+        if let Some(number) = number {
+            found.push(((owner.to_string(), number), (is_pointer, line.contains(",omitempty"))));
         }
     }
     found
 }
 
-fn read_file(
-    text: &str,
-    pointers: &BTreeSet<(String, u32)>,
-    messages: &mut BTreeMap<String, Vec<Member>>,
-) -> Result<()> {
+fn read_file(text: &str, tags: &Tags, messages: &mut BTreeMap<String, Vec<Member>>) -> Result<()> {
     let mut package = String::new();
     let mut message: Option<(String, Vec<Member>)> = None;
     let mut markers = Vec::new();
@@ -143,7 +150,9 @@ fn read_file(
         {
             let mut member = member(declaration, &package, std::mem::take(&mut markers))?;
             let owner = name.rsplit('.').next().unwrap_or_default();
-            member.is_pointer = member.label == Label::Optional && pointers.contains(&(owner.into(), member.number));
+            let (is_pointer, is_omitted) = tags.get(&(owner.into(), member.number)).copied().unwrap_or_default();
+            member.is_pointer = member.label == Label::Optional && is_pointer;
+            member.is_omitted = is_omitted && !is_pointer;
             members.push(member);
         }
     }
@@ -180,6 +189,7 @@ fn member(declaration: &str, package: &str, markers: Vec<String>) -> Result<Memb
         markers,
         number,
         is_pointer: false,
+        is_omitted: false,
     })
 }
 

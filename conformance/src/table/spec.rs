@@ -125,6 +125,10 @@ impl<'a> Writer<'a> {
                 .as_array()
                 .is_some_and(|required| required.iter().any(|it| it == field));
             let mut words = vec![field.clone(), place.unwrap_or_else(|| "-".to_string())];
+            let is_zero = |default: &Value| default == "" || default == false || default == 0;
+            if property.get("default").is_some_and(is_zero) && self.messages.omits_zero(writing.name, field) {
+                words[1].push('-');
+            }
             words.extend(required.then(|| "!".to_string()));
             words.extend(patch(property));
             words.extend(property.get("default").map(|default| format!("={}", json(default))));

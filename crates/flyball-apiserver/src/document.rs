@@ -1,7 +1,7 @@
 //! A document that changes seldom: written once, named by a hash of its bytes, and not sent to who has it already.
 
 use crate::negotiate::Encoding;
-use crate::{Body, yaml};
+use crate::{Body, wire, yaml};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, Response, StatusCode};
@@ -46,6 +46,13 @@ impl Document {
                 let content_type = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
                 let value = || serde_json::from_slice::<Value>(&self.json).expect("written by us");
                 self.respond(headers, content_type, || yaml::write(&value()).into())
+            }
+            Encoding::Protobuf => {
+                let content_type =
+                    "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+                let value = || serde_json::from_slice::<Value>(&self.json).expect("written by us");
+                let bytes = || wire::object(&value()).expect("discovery has a place in protobuf");
+                self.respond(headers, content_type, || bytes().into())
             }
         };
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public"));

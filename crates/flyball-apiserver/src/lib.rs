@@ -36,7 +36,8 @@ pub mod strategy;
 pub mod table;
 pub mod tls;
 pub mod version;
-pub mod yaml;
+pub mod wire;
+mod yaml;
 
 pub use body::Body;
 pub use server::ApiServer;

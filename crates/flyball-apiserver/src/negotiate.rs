@@ -24,6 +24,8 @@ pub enum Encoding {
     Json,
     /// `application/yaml`
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`
+    Protobuf,
 }
 
 /// What becomes of an object or a list before it is written.
@@ -67,8 +69,17 @@ pub enum Endpoint {
     Custom,
 }
 
-const OBJECTS: [&str; 2] = ["application/json", "application/yaml"];
-const STREAMS: [&str; 1] = ["application/json;stream=watch"];
+/// The media types of objects.
+pub const OBJECTS: [&str; 3] = [
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+];
+/// The media types of watches.
+pub const STREAMS: [&str; 2] = [
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
 
 impl Format {
     /// Compact JSON, the object as it is.
@@ -81,7 +92,17 @@ impl Format {
     /// What the client wants of an object or list that may be converted.
     pub fn resource(headers: &HeaderMap, query: &Query, endpoint: Endpoint) -> Result<Format> {
         routed(headers, endpoint, &OBJECTS)?;
-        let clause = choose(headers, |_, clause| clause.shape().is_some());
+        Self::negotiated(headers, query, endpoint)
+    }
+
+    /// What the client wants of a list; the same path answers watches, and says so where it refuses.
+    pub fn list(headers: &HeaderMap, query: &Query, endpoint: Endpoint) -> Result<Format> {
+        routed(headers, endpoint, &[OBJECTS.as_slice(), &STREAMS].concat())?;
+        Self::negotiated(headers, query, endpoint)
+    }
+
+    fn negotiated(headers: &HeaderMap, query: &Query, endpoint: Endpoint) -> Result<Format> {
+        let clause = choose(headers, |encoding, clause| clause.shape().is_some_and(|it| it.has(encoding, endpoint)));
         let (encoding, clause) = clause.ok_or_else(|| Status::not_acceptable(&OBJECTS))?;
         let shape = match clause.shape().expect("chosen because it has one") {
             Shape::Table(meta, _) => Shape::Table(meta, include(query)?),
@@ -96,10 +117,11 @@ impl Format {
 
     /// What the client wants of a watch.
     pub fn stream(headers: &HeaderMap, query: &Query, endpoint: Endpoint) -> Result<Format> {
-        routed(headers, endpoint, &["application/json", "application/yaml", STREAMS[0]])?;
-        match Self::resource(headers, query, Endpoint::Custom) {
-            Ok(format) if format.encoding == Encoding::Json => Ok(Format { pretty: false, ..format }),
-            Err(status) if status.code == 400 => Err(status),
+        routed(headers, endpoint, &[OBJECTS.as_slice(), &STREAMS].concat())?;
+        match Self::negotiated(headers, query, endpoint) {
+            Ok(format) if format.encoding != Encoding::Yaml => Ok(Format { pretty: false, ..format }),
+            // nothing but the kind says that protobuf cannot be had
+            Err(status) if status.code == 400 || endpoint == Endpoint::Custom => Err(status),
             _ => Err(Status::not_acceptable(&STREAMS)),
         }
     }
@@ -125,6 +147,28 @@ impl Format {
         match self.encoding {
             Encoding::Json => OBJECTS[0],
             Encoding::Yaml => OBJECTS[1],
+            Encoding::Protobuf => OBJECTS[2],
+        }
+    }
+
+    /// The `Content-Type` of a watch.
+    pub fn stream_type(self) -> &'static str {
+        match self.encoding {
+            Encoding::Protobuf => STREAMS[1],
+            _ => self.content_type(),
+        }
+    }
+}
+
+impl Shape {
+    /// Whether it can be written so: custom resources and tables have no protobuf.
+    // apiserver/pkg/endpoints/handlers/rest.go, AllowsMediaTypeTransform
+    fn has(self, encoding: Encoding, endpoint: Endpoint) -> bool {
+        match self {
+            _ if encoding != Encoding::Protobuf => true,
+            Shape::Object => endpoint == Endpoint::BuiltIn,
+            Shape::Table(..) => false,
+            Shape::Partial(_) | Shape::PartialList(_) => true,
         }
     }
 }
@@ -148,6 +192,7 @@ pub fn body(headers: &HeaderMap) -> Result<Encoding> {
     match media_type.trim().to_ascii_lowercase().as_str() {
         "application/json" => Ok(Encoding::Json),
         "application/yaml" => Ok(Encoding::Yaml),
+        "application/vnd.kubernetes.protobuf" => Ok(Encoding::Protobuf),
         _ => Err(Status::unsupported_media_type(&OBJECTS)),
     }
 }
@@ -259,7 +304,11 @@ pub fn choose<'a>(
         let anything = Clause { kind: "*", subtype: "*", quality: 1.0, parameters: vec![] };
         return Some((Encoding::Json, anything));
     }
-    let encodings = [(Encoding::Json, "json"), (Encoding::Yaml, "yaml")];
+    let encodings = [
+        (Encoding::Json, "json"),
+        (Encoding::Yaml, "yaml"),
+        (Encoding::Protobuf, "vnd.kubernetes.protobuf"),
+    ];
     accept(headers).into_iter().find_map(|clause| {
         let mut named = encodings.iter().filter(|(_, subtype)| clause.admits("application", subtype));
         let (encoding, _) = named.find(|(encoding, _)| passes(*encoding, &clause))?;
@@ -317,6 +366,7 @@ mod tests {
     #[test]
     fn the_first_acceptable_clause_wins() {
         let yaml = Format { encoding: Encoding::Yaml, ..Format::JSON };
+        let protobuf = Format { encoding: Encoding::Protobuf, ..Format::JSON };
         let table = Format {
             shape: Shape::Table(Meta::V1, Include::Metadata),
             ..Format::JSON
@@ -326,8 +376,11 @@ mod tests {
             ("*/*", Format::JSON),
             ("application/yaml", yaml),
             ("application/json;q=0.1, application/yaml", yaml),
-            ("application/vnd.kubernetes.protobuf, application/json", Format::JSON),
-            ("application/vnd.kubernetes.protobuf;q=0.9, */*", Format::JSON),
+            ("application/vnd.kubernetes.protobuf, application/json", protobuf),
+            (
+                "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io, application/json",
+                Format::JSON,
+            ),
             ("application/json;as=Unknown;v=v1;g=meta.k8s.io, application/yaml", yaml),
             ("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", Format::JSON),
             (&format!("{TABLE},application/json"), table),
@@ -346,21 +399,24 @@ mod tests {
             Format::resource(&headers(accept), &Query::default(), endpoint).unwrap_err().message
         };
 
-        let negotiated = "only the following media types are accepted: application/json, application/yaml";
+        let negotiated = "only the following media types are accepted: \
+                          application/json, application/yaml, application/vnd.kubernetes.protobuf";
         assert_eq!(message("text/plain", Endpoint::Custom), negotiated);
         assert_eq!(message("application/json;as=Foo;v=v1;g=meta.k8s.io", Endpoint::BuiltIn), negotiated);
-        let routed = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml";
+        assert_eq!(message("application/vnd.kubernetes.protobuf", Endpoint::Custom), negotiated);
+        let routed = "406: Not Acceptable\n\nAvailable representations: \
+                      application/json, application/yaml, application/vnd.kubernetes.protobuf";
         assert_eq!(message("text/plain", Endpoint::BuiltIn), routed);
         assert_eq!(message("application/*", Endpoint::BuiltIn), routed);
-        assert_eq!(message("application/vnd.kubernetes.protobuf", Endpoint::BuiltIn), routed);
     }
 
     #[test]
-    fn a_watch_is_json_and_never_indented() {
+    fn a_watch_is_no_yaml_and_never_indented() {
         let stream = |accept: &str| Format::stream(&headers(accept), &Query::parse("pretty=1"), Endpoint::BuiltIn);
 
         assert_eq!(stream("application/json;stream=watch"), Ok(Format::JSON));
-        let refused = "only the following media types are accepted: application/json;stream=watch";
+        let refused = "only the following media types are accepted: \
+                       application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         assert_eq!(stream("application/yaml").unwrap_err().message, refused);
     }
 

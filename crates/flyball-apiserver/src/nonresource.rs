@@ -161,7 +161,7 @@ impl Request<'_> {
                 document.aggregated(self.headers, encoding)
             }
             Some(_) => self.value(&legacy()),
-            None => self.refuse(&Status::not_acceptable(&["application/json", "application/yaml"])),
+            None => self.refuse(&Status::not_acceptable(&negotiate::OBJECTS)),
         }
     }
 

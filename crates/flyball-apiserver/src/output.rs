@@ -3,12 +3,12 @@
 use crate::answer::{Answer, Change, List, WatchEvent};
 use crate::clock::Clock;
 use crate::frames::frame;
-use crate::negotiate::{Encoding, Endpoint, Format, Shape};
+use crate::negotiate::{Encoding, Endpoint, Format, OBJECTS, Shape};
 use crate::registry::Kind;
 use crate::request::{Query, Verb};
 use crate::status::{Result, Status};
 use crate::table::{self, Printer};
-use crate::{Body, yaml};
+use crate::{Body, wire, yaml};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -34,6 +34,7 @@ impl Output {
         };
         let format = match verb {
             Verb::Watch => Format::stream(headers, query, endpoint)?,
+            Verb::List => Format::list(headers, query, endpoint)?,
             _ => Format::resource(headers, query, endpoint)?,
         };
         Ok(Output { format, of_status: Format::of_status(headers, query) })
@@ -71,12 +72,15 @@ impl Output {
                 Printer::of(kind).table(vec![object], metadata, (meta, include), clock.now())
             }
         };
-        Ok(whole(code, self.format, write(self.format, &shaped)))
+        Ok(whole(code, self.format, write(self.format, &shaped)?))
     }
 
     fn list(&self, list: List, clock: &Clock) -> Result<Response<Body>> {
         if self.format == Format::JSON {
             return Ok(whole(StatusCode::OK, self.format, list_bytes(&list)));
+        }
+        if self.format.encoding == Encoding::Protobuf && self.format.shape == Shape::Object {
+            return Ok(whole(StatusCode::OK, self.format, wire::list(&list, &list_metadata(&list))?));
         }
         let metadata = list_metadata(&list);
         let items = list.items.iter().map(|item| parsed(item)).collect::<Result<Vec<Value>>>()?;
@@ -90,32 +94,35 @@ impl Output {
             }
             Shape::Table(meta, include) => Printer::of(&list.kind).table(items, metadata, (meta, include), clock.now()),
         };
-        Ok(whole(StatusCode::OK, self.format, write(self.format, &shaped)))
+        Ok(whole(StatusCode::OK, self.format, write(self.format, &shaped)?))
     }
 
     fn other(&self, code: StatusCode, object: Value) -> Result<Response<Body>> {
         match self.format.shape {
-            Shape::Object => Ok(whole(code, self.format, write(self.format, &object))),
-            Shape::Partial(meta) => Ok(whole(code, self.format, write(self.format, &table::partial(object, meta)))),
-            _ => Err(Status::not_acceptable(&["application/json", "application/yaml"])),
+            Shape::Object => Ok(whole(code, self.format, write(self.format, &object)?)),
+            Shape::Partial(meta) => Ok(whole(code, self.format, write(self.format, &table::partial(object, meta))?)),
+            _ => Err(Status::not_acceptable(&OBJECTS)),
         }
     }
 
     fn watch(&self, kind: Arc<Kind>, events: BoxStream<'static, WatchEvent>, clock: Clock) -> Response<Body> {
-        let shape = self.format.shape;
+        let Format { shape, encoding, .. } = self.format;
         let printer = matches!(shape, Shape::Table(..)).then(|| Printer::of(&kind));
         let mut named = false;
         let chunks = events.map(move |event| {
-            if let (Shape::Object, Some(frame)) = (shape, event.frame) {
+            if let (Shape::Object, Encoding::Json, Some(frame)) = (shape, encoding, event.frame) {
                 return frame;
             }
             let object = match event.change {
                 Change::Error => event.object,
                 _ => event_object(event.object, shape, printer.as_ref(), &mut named, &clock),
             };
-            frame(event.change, &object)
+            match encoding {
+                Encoding::Protobuf => wire::frame(event.change, &object),
+                _ => frame(event.change, &object),
+            }
         });
-        response(StatusCode::OK, self.format, Body::stream(chunks))
+        response(StatusCode::OK, self.format.stream_type(), Body::stream(chunks))
     }
 }
 
@@ -126,7 +133,10 @@ pub fn refuse(headers: &HeaderMap, query: &Query, status: &Status) -> Response<B
 
 /// A response of one value.
 pub(crate) fn value(format: Format, value: &impl Serialize) -> Response<Body> {
-    whole(StatusCode::OK, format, write(format, value))
+    match write(format, value) {
+        Ok(bytes) => whole(StatusCode::OK, format, bytes),
+        Err(status) => encoded(&status, Format::JSON),
+    }
 }
 
 /// A response in plain text.
@@ -154,7 +164,11 @@ pub fn finish(request: &HeaderMap, response: Response<Body>) -> Response<Body> {
 }
 
 fn encoded(status: &Status, format: Format) -> Response<Body> {
-    let mut response = whole(status.http_code(), format, write(format, status));
+    let (format, bytes) = match write(format, status) {
+        Ok(bytes) => (format, bytes),
+        Err(_) => (Format::JSON, status.to_value().to_string().into_bytes()),
+    };
+    let mut response = whole(status.http_code(), format, bytes);
     if let Some(seconds) = status.retry_after_seconds() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -162,25 +176,24 @@ fn encoded(status: &Status, format: Format) -> Response<Body> {
 }
 
 fn whole(code: StatusCode, format: Format, bytes: impl Into<Bytes>) -> Response<Body> {
-    response(code, format, Body::whole(bytes))
+    response(code, format.content_type(), Body::whole(bytes))
 }
 
-fn response(code: StatusCode, format: Format, body: Body) -> Response<Body> {
+fn response(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = code;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
-fn write(format: Format, value: &impl Serialize) -> Vec<u8> {
+fn write(format: Format, value: &impl Serialize) -> Result<Vec<u8>> {
     let invariant = "answers have string keys only";
-    match (format.encoding, format.pretty) {
+    Ok(match (format.encoding, format.pretty) {
         (Encoding::Json, false) => serde_json::to_vec(value).expect(invariant),
         (Encoding::Json, true) => serde_json::to_vec_pretty(value).expect(invariant),
         (Encoding::Yaml, _) => yaml::write(&serde_json::to_value(value).expect(invariant)).into_bytes(),
-    }
+        (Encoding::Protobuf, _) => wire::object(&serde_json::to_value(value).expect(invariant))?,
+    })
 }
 
 fn parsed(bytes: &[u8]) -> Result<Value> {
@@ -256,7 +269,7 @@ fn event_object(object: Bytes, shape: Shape, printer: Option<&Printer>, named: &
         }
         _ => object,
     };
-    write(Format::JSON, &shaped).into()
+    shaped.to_string().into()
 }
 
 fn not_a_list(kind: &Kind) -> Status {

@@ -10,6 +10,9 @@ use crate::schema::{Node, SchemaId, Schemas};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const DISCOVERY: &str = "io.k8s.api.apidiscovery.v2";
+
 /// The format that this reader knows and the generator writes.
 pub const FORMAT: &str = "flyball-kinds 2";
 
@@ -105,6 +108,19 @@ impl Kinds {
         self.resources
             .iter()
             .find(|it| &*it.kind == kind && &*it.group == group && &*it.version == version)
+    }
+
+    /// The type of whatever has this `apiVersion` and `kind`: an object, a list, options, a status.
+    pub fn type_of(&self, api_version: &str, kind: &str) -> Option<Node<'_>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let shares = |it: &&Resource| &*it.group == group && &*it.version == version;
+        let beside = self.resources.iter().find(|it| shares(it) && it.schema.is_some());
+        let package = beside.and_then(|it| self.schemas.node(it.schema?).type_name()?.rsplit_once('.'));
+        let packages = [package.map(|(package, _)| package), Some(META), Some(DISCOVERY)];
+        packages
+            .into_iter()
+            .flatten()
+            .find_map(|package| self.schema(&format!("{package}.{kind}")))
     }
 
     /// The type of a name, such as `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`.

@@ -131,10 +131,51 @@ pub fn encode(value: &Value, node: Node<'_>) -> Result<Vec<u8>, EncodeError> {
     Ok(out)
 }
 
-/// The object as a client reads it: prefix, type and fields.
-pub fn encode_object(value: &Value, node: Node<'_>) -> Result<Vec<u8>, EncodeError> {
+/// Whatever says of itself what it is, as a client reads it: prefix, type and fields.
+pub fn encode_object(value: &Value) -> Result<Vec<u8>, EncodeError> {
     let text = |field: &str| value[field].as_str().unwrap_or_default();
-    Ok(wrap(text("apiVersion"), text("kind"), &encode(value, node)?))
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let node = kinds::builtin().type_of(api_version, kind);
+    let node = node.ok_or_else(|| EncodeError { field: format!("{api_version} {kind}") })?;
+    Ok(wrap(api_version, kind, &encode(value, node)?))
+}
+
+/// Reads whatever says of itself what it is.
+pub fn decode_object(bytes: &[u8]) -> Result<Value, DecodeError> {
+    let Envelope { api_version, kind, raw } = Envelope::read(bytes)?;
+    let unknown = || DecodeError::Value(format!("no kind {kind:?} is registered for version {api_version:?}"));
+    let node = kinds::builtin().type_of(&api_version, &kind).ok_or_else(unknown)?;
+    let mut value = decode(raw, node)?;
+    value["apiVersion"] = api_version.into();
+    value["kind"] = kind.into();
+    Ok(value)
+}
+
+/// Reads the events of a watch: the type of each, and its object as bytes. What is cut off is left out.
+pub fn decode_events(mut bytes: &[u8]) -> Result<Vec<(String, &[u8])>, DecodeError> {
+    let mut events = Vec::new();
+    while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
+        let Some((frame, rest)) = rest.split_at_checked(u32::from_be_bytes(*length) as usize) else {
+            break;
+        };
+        bytes = rest;
+        let (mut change, mut object): (String, &[u8]) = (String::new(), &[]);
+        wire::each_field(frame, "WatchEvent", |number, field| {
+            match number {
+                1 => change = field.text("Type")?,
+                2 => wire::each_field(field.bytes("Object")?, "RawExtension", |number, field| {
+                    if number == 1 {
+                        object = field.bytes("Raw")?;
+                    }
+                    Ok(())
+                })?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        events.push((change, object));
+    }
+    Ok(events)
 }
 
 /// A list of objects as a client reads it, made of its items one by one.

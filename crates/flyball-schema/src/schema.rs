@@ -162,6 +162,8 @@ pub struct Protobuf {
     pub wire: Wire,
     /// Whether Go has a pointer there, and so tells an absent value from a zero one.
     pub pointer: bool,
+    /// Whether Go leaves a zero out of JSON although it is the default.
+    pub omitted: bool,
 }
 
 /// How protobuf writes one value (of a list or a map: its items or values).

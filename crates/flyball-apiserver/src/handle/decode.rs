@@ -8,7 +8,8 @@ use crate::object;
 use crate::options::{FieldValidation, WriteOptions};
 use crate::registry::Kind;
 use crate::status::{Result, Status};
-use flyball_schema::decode::{self, DecodeError, Decoded, Document};
+use flyball_schema::decode::{self, DecodeError, Decoded, Document, TypeMeta};
+use flyball_schema::protobuf::{self, Envelope};
 use flyball_schema::schema::Node;
 use serde_json::Value;
 
@@ -29,8 +30,8 @@ pub(super) fn as_type(
     own_version: &str,
     validation: FieldValidation,
 ) -> Result<Value> {
-    let document = document(call, own_kind)?;
-    let meta = document.type_meta().map_err(|error| unrecognized(call, own_kind, error))?;
+    let given = Given::read(call, own_kind)?;
+    let meta = given.type_meta().map_err(|error| unrecognized(call, own_kind, error))?;
     let kind = if meta.kind.is_empty() {
         own_kind.to_owned()
     } else {
@@ -45,17 +46,56 @@ pub(super) fn as_type(
     if kind != own_kind || api_version != own_version {
         return Err(wrong_kind(call, (own_kind, own_version), (&kind, &api_version)));
     }
-    let Decoded { mut value, complaints } = document.typed(node).map_err(|error| unfit(error.to_string()))?;
+    let Decoded { mut value, complaints } = given.typed(node).map_err(unfit)?;
     value["apiVersion"] = own_version.into();
     value["kind"] = own_kind.into();
     report(call, validation, complaints, unfit)?;
     Ok(value)
 }
 
+/// A body whose type has not been applied to it.
+enum Given<'a> {
+    Text(Document),
+    Protobuf(Envelope<'a>),
+}
+
+impl<'a> Given<'a> {
+    fn read(call: &'a Call, own_kind: &str) -> Result<Given<'a>> {
+        match negotiate::body(&call.headers)? {
+            Encoding::Protobuf => Envelope::read(&call.body)
+                .map(Given::Protobuf)
+                .map_err(|error| unrecognized(call, own_kind, error)),
+            _ => document(call, own_kind).map(Given::Text),
+        }
+    }
+
+    fn type_meta(&self) -> Result<TypeMeta, DecodeError> {
+        match self {
+            Given::Text(document) => document.type_meta(),
+            Given::Protobuf(envelope) => Ok(TypeMeta {
+                api_version: envelope.api_version.clone(),
+                kind: envelope.kind.clone(),
+            }),
+        }
+    }
+
+    fn typed(self, node: Node<'_>) -> Result<Decoded, String> {
+        match self {
+            Given::Text(document) => document.typed(node).map_err(|error| error.to_string()),
+            Given::Protobuf(envelope) => match protobuf::decode(envelope.raw, node) {
+                Ok(value) => Ok(Decoded { value, complaints: Vec::new() }),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+}
+
 fn document(call: &Call, own_kind: &str) -> Result<Document> {
     let document = match negotiate::body(&call.headers)? {
         Encoding::Json => Document::json(&call.body),
         Encoding::Yaml => Document::yaml(&call.body),
+        // The real server closes the connection.
+        Encoding::Protobuf => return Err(Status::unsupported_media_type(&negotiate::OBJECTS[..2])),
     };
     document.map_err(|error| unrecognized(call, own_kind, error))
 }

@@ -178,13 +178,18 @@ impl<'a> Operation<'a> {
         if name == status {
             components.refer(status);
         }
-        let streams: &[&str] = match self.action {
-            "list" | "watchlist" | "watch" if self.kind.custom.is_none() => &["application/json;stream=watch"],
+        let besides: &[&str] = match self.action {
+            "list" | "watchlist" | "watch" if self.kind.custom.is_none() => &[
+                "application/json;stream=watch",
+                "application/vnd.kubernetes.protobuf",
+                "application/vnd.kubernetes.protobuf;stream=watch",
+            ],
+            _ if self.kind.custom.is_none() => &["application/vnd.kubernetes.protobuf"],
             _ => &[],
         };
         let mut responses = json!({"401": {"description": "Unauthorized"}});
         for (code, description) in codes {
-            responses[code] = json!({"description": description, "content": answers(name, streams)});
+            responses[code] = json!({"description": description, "content": answers(name, besides)});
         }
         responses
     }
@@ -247,8 +252,8 @@ const DELETE_COLLECTION: &[(&str, &str)] = &[
     ("timeoutSeconds", "integer"),
 ];
 
-fn answers(name: &str, streams: &[&str]) -> Value {
-    let media_types = ["application/json", "application/yaml"].iter().chain(streams);
+fn answers(name: &str, besides: &[&str]) -> Value {
+    let media_types = ["application/json", "application/yaml"].iter().chain(besides);
     let content: Map<String, Value> = media_types
         .map(|media_type| ((*media_type).to_owned(), json!({"schema": reference(name)})))
         .collect();

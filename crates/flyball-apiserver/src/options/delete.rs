@@ -2,11 +2,12 @@
 
 use super::{check_dry_run, integer, refuse};
 use crate::call::Call;
-use crate::negotiate;
+use crate::negotiate::{self, Encoding};
 use crate::request::Query;
 use crate::status::{Result, Status};
 use flyball_schema::decode::Document;
 use flyball_schema::kinds;
+use flyball_schema::protobuf::{self, Envelope};
 use flyball_schema::violation::Violation;
 use serde::Deserialize;
 use serde_json::Value;
@@ -51,30 +52,36 @@ impl DeleteOptions {
         let options = match call.body.is_empty() {
             true => DeleteOptions::of_query(&call.query)?,
             false => {
-                negotiate::body(&call.headers)?;
-                DeleteOptions::of_body(&call.body)?
+                let encoding = negotiate::body(&call.headers)?;
+                DeleteOptions::of_body(encoding, &call.body)?
             }
         };
         refuse("DeleteOptions", options.check())?;
         Ok(options)
     }
 
-    fn of_body(body: &[u8]) -> Result<DeleteOptions> {
+    fn of_body(encoding: Encoding, body: &[u8]) -> Result<DeleteOptions> {
         let refused = |error: &dyn std::fmt::Display| Status::bad_request(error.to_string());
-        let document = Document::json(body).map_err(|error| refused(&error))?;
-        let meta = document.type_meta().map_err(|error| refused(&error))?;
-        if !matches!(meta.kind.as_str(), "" | "DeleteOptions") {
-            let (kind, version) = (meta.kind, meta.api_version);
-            let why = format!(
-                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
-            );
-            return Err(Status::bad_request(why));
-        }
         let node = kinds::builtin().schema("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
-        let decoded = document
-            .typed(node.expect("DeleteOptions are in the table"))
-            .map_err(|error| refused(&error))?;
-        serde_json::from_value(decoded.value).map_err(|error| refused(&error))
+        let node = node.expect("DeleteOptions are in the table");
+        let value = match encoding {
+            Encoding::Protobuf => {
+                let envelope = Envelope::read(body).map_err(|error| refused(&error))?;
+                check_kind(&envelope.kind, &envelope.api_version)?;
+                protobuf::decode(envelope.raw, node).map_err(|error| refused(&error))?
+            }
+            Encoding::Json | Encoding::Yaml => {
+                let document = match encoding {
+                    Encoding::Yaml => Document::yaml(body),
+                    _ => Document::json(body),
+                };
+                let document = document.map_err(|error| refused(&error))?;
+                let meta = document.type_meta().map_err(|error| refused(&error))?;
+                check_kind(&meta.kind, &meta.api_version)?;
+                document.typed(node).map_err(|error| refused(&error))?.value
+            }
+        };
+        serde_json::from_value(value).map_err(|error| refused(&error))
     }
 
     /// The options within an eviction.
@@ -135,5 +142,14 @@ impl DeleteOptions {
     /// Whether `orphanDependents=false` was said, which makes a deletion that takes its time a 202.
     pub fn says_accepted(&self) -> bool {
         self.orphan_dependents == Some(false)
+    }
+}
+
+fn check_kind(kind: &str, api_version: &str) -> Result<()> {
+    match kind {
+        "" | "DeleteOptions" => Ok(()),
+        _ => Err(Status::bad_request(format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        ))),
     }
 }

@@ -201,6 +201,14 @@ fn is_written(value: &Value, field: &Field, node: Node<'_>) -> bool {
         (Value::Array(_), _) if &*field.name == "managedFields" => true,
         (Value::Array(items), Form::List(_)) => field.required || !items.is_empty(),
         (Value::Object(fields), Form::Map(_)) => field.required || !fields.is_empty(),
+        (value, Form::Boolean | Form::Integer | Form::Number | Form::String) => !is_omitted(value, field, node),
         _ => true,
     }
+}
+
+/// Whether Go leaves a zero out: where it has no pointer, zero is the same as nothing.
+fn is_omitted(value: &Value, field: &Field, node: Node<'_>) -> bool {
+    let zero = value == "" || value == false || value.as_f64() == Some(0.0);
+    let always = node.at(field.schema).default.is_some() || field.required;
+    zero && field.protobuf.as_ref().is_some_and(|place| !place.pointer && (place.omitted || !always))
 }

@@ -168,13 +168,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `6m`: field 6, a message; `6M`: a pointer to one; `2.1m`: field 1 of the message in field 2; `-`: protobuf does not
-/// keep it.
+/// `6m`: field 6, a message; `6M`: a pointer to one; `2.1m`: field 1 of the message in field 2; `1s-`: a
+/// zero is left out of JSON although it is the default; `-`: protobuf does not keep it.
 fn protobuf(text: &str) -> Result<Option<Protobuf>, Problem> {
     const PROBLEM: Problem = "a field without its place in protobuf";
     if text == "-" {
         return Ok(None);
     }
+    let (text, omitted) = text.strip_suffix('-').map_or((text, false), |text| (text, true));
     let letter = text.as_bytes().last().copied().unwrap_or_default();
     let wire = match letter.to_ascii_lowercase() {
         b'v' => Wire::Varint,
@@ -190,7 +191,7 @@ fn protobuf(text: &str) -> Result<Option<Protobuf>, Problem> {
         .collect::<Result<_, _>>()
         .map_err(|_| PROBLEM)?;
     let pointer = letter.is_ascii_uppercase();
-    Ok(Some(Protobuf { path, wire, pointer }))
+    Ok(Some(Protobuf { path, wire, pointer, omitted }))
 }
 
 /// `merge,retainKeys:name`: the strategies, and the key that tells items apart.

@@ -75,7 +75,8 @@ impl<'a> Reading<'a> {
             _ => {
                 let known = into.remove(name);
                 let value = self.single(written, name, node, place.wire, known)?;
-                let always = node.default.as_ref().is_some_and(is_zero) || matches!(node.form, Form::Quantity);
+                let written = !place.omitted && node.default.as_ref().is_some_and(is_zero);
+                let always = written || matches!(node.form, Form::Quantity);
                 let kept = match place.pointer {
                     true => !value.is_null(),
                     false => !is_zero(&value) || always || (field.required && !value.is_null()),
@@ -89,7 +90,14 @@ impl<'a> Reading<'a> {
     }
 
     /// Adds an item, or all of them where numbers are packed.
-    fn items(&self, items: &mut Vec<Value>, written: Written<'_>, name: &str, node: Node<'_>, wire: Wire) -> Result<()> {
+    fn items(
+        &self,
+        items: &mut Vec<Value>,
+        written: Written<'_>,
+        name: &str,
+        node: Node<'_>,
+        wire: Wire,
+    ) -> Result<()> {
         match (wire, written) {
             (Wire::Varint, Written::Bytes(mut packed)) => {
                 while !packed.is_empty() {

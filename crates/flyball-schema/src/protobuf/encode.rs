@@ -59,7 +59,13 @@ fn one(out: &mut Vec<u8>, number: u32, value: Option<&Value>, field: &Field, own
         (_, None) if place.pointer || place.wire == Wire::Bytes => Ok(()),
         (_, None) => single(out, number, &Value::Null, node, place.wire),
     };
-    written.map_err(|error| if error.field.is_empty() { misfit(&field.name) } else { error })
+    written.map_err(|error| {
+        if error.field.is_empty() {
+            misfit(&field.name)
+        } else {
+            error
+        }
+    })
 }
 
 fn list_of(out: &mut Vec<u8>, number: u32, items: &[Value], node: Node<'_>, wire: Wire) -> Result<()> {

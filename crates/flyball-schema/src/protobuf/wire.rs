@@ -42,8 +42,13 @@ impl<'a> Written<'a> {
             Written::Group => 3,
             Written::Fixed32 => 5,
         };
+        let field = match field {
+            "metadata" => "objectMeta",
+            field => field,
+        };
         let mut letters = field.chars();
-        let field = letters.next().map_or(String::new(), |first| first.to_ascii_uppercase().to_string()) + letters.as_str();
+        let field =
+            letters.next().map_or(String::new(), |first| first.to_ascii_uppercase().to_string()) + letters.as_str();
         DecodeError::WrongWireType { found, field }
     }
 }
