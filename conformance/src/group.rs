@@ -1,5 +1,6 @@
 //! The groups of comparisons, and which of them a filter means.
 
+pub mod corpus;
 mod operators;
 mod reference;
 mod requests;
@@ -23,7 +24,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 3] = [
+pub static GROUPS: [Group; 4] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -33,6 +34,11 @@ pub static GROUPS: [Group; 3] = [
         name: "requests",
         about: "the requests of conformance/requests to our server and to the real one",
         run: |text| Box::pin(requests::run(text)),
+    },
+    Group {
+        name: "corpus",
+        about: "the cases of conformance/corpus to both, beside what is written down of the real one",
+        run: |text| Box::pin(corpus::run(text)),
     },
     Group {
         name: "operators",

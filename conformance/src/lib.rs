@@ -1,5 +1,6 @@
 //! Flyball beside the real thing: a control plane built from the Go module registry, and the comparisons made with it.
 
+pub mod corpus;
 pub mod differences;
 pub mod group;
 pub mod ours;

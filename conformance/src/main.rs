@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, Subcommand};
+use conformance::corpus::{self, ask, family, recorded};
 use conformance::group;
 use conformance::reference::{Controllers, Error, Reference, Setup};
 use conformance::report::{Report, sentence};
@@ -36,6 +37,8 @@ enum Action {
         #[arg(default_value = "")]
         text: String,
     },
+    /// Ask the real server every case of `corpus/` anew, and write down what it answers
+    Observe,
     /// Write the table of built-in kinds anew from Kubernetes' specification
     Table,
 }
@@ -77,6 +80,7 @@ async fn main() -> ExitCode {
         Some(Action::Table) => table::write()
             .map(|path| println!("wrote {}", path.display()))
             .map_err(|error| sentence(&error)),
+        Some(Action::Observe) => observe().await,
         Some(Action::Record { directory, text }) => record(&directory, &text).await,
     };
     match done {
@@ -123,6 +127,15 @@ async fn serve(options: &Serve) -> Result<(), Error> {
     println!("Ctrl-C ends it");
     tokio::signal::ctrl_c().await.expect("a runtime with signals can wait for one");
     Ok(())
+}
+
+async fn observe() -> Result<(), String> {
+    let families = family::read_all(&corpus::directory())?;
+    let reference = Reference::start().await.map_err(|error| sentence(&error))?;
+    let client = reference.admin.client().map_err(|error| sentence(&error))?;
+    let outcomes = ask::ask(&client, &families, "").await?;
+    println!("{} cases are in {}", outcomes.len(), corpus::directory().display());
+    recorded::write(&corpus::directory().join("recorded"), &outcomes)
 }
 
 async fn record(directory: &Path, text: &str) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! Sends a script's requests to one server and reads the answers whole, watches to their end.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use flyball_schema::protobuf;
@@ -175,12 +176,13 @@ impl Session {
     }
 
     fn filled(&self, text: &str) -> String {
-        let variable = Regex::new(r"\$\{([a-z]+)(?::(\d+))?\}").expect("a constant pattern");
+        static VARIABLE: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new(r"\$\{([a-z]+)(?::(\d+))?\}").expect("a constant pattern"));
         let fill = |captures: &Captures<'_>| match (&captures[1], captures.get(2)) {
             ("pad", Some(count)) => "x".repeat(count.as_str().parse().unwrap_or(0)),
             (name, _) => self.kept.get(name).cloned().unwrap_or_else(|| captures[0].to_owned()),
         };
-        variable.replace_all(text, fill).into_owned()
+        VARIABLE.replace_all(text, fill).into_owned()
     }
 }
 

@@ -45,9 +45,25 @@ pub(crate) fn assign(kind: &Kind, object: &mut Value) -> Result<()> {
             }
         }
     }
-    match needs_ports(spec) {
-        true => assign_ports(spec).map_err(invalid),
-        false => Ok(()),
+    if needs_ports(spec) {
+        assign_ports(spec).map_err(invalid)?;
+    }
+    if spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local" {
+        let mut used: BTreeSet<u64> = ports(spec).collect();
+        if spec["healthCheckNodePort"].as_u64().unwrap_or(0) == 0 {
+            spec["healthCheckNodePort"] = unused(&mut used).into();
+        }
+    }
+    Ok(())
+}
+
+/// A port that the service does not use yet.
+fn unused(used: &mut BTreeSet<u64>) -> u64 {
+    loop {
+        let number = u64::from(random(u32::from(*PORTS.start()), u32::from(*PORTS.end())));
+        if used.insert(number) {
+            return number;
+        }
     }
 }
 
@@ -63,15 +79,7 @@ fn assign_ports(spec: &mut Value) -> Result<(), Violation> {
     let mut used: BTreeSet<u64> = ports(spec).collect();
     for (index, port) in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
         match port["nodePort"].as_u64() {
-            None | Some(0) => {
-                let number = loop {
-                    let number = u64::from(random(u32::from(*PORTS.start()), u32::from(*PORTS.end())));
-                    if used.insert(number) {
-                        break number;
-                    }
-                };
-                port["nodePort"] = number.into();
-            }
+            None | Some(0) => port["nodePort"] = unused(&mut used).into(),
             Some(number) if u16::try_from(number).is_ok_and(|number| PORTS.contains(&number)) => {}
             Some(number) => {
                 let why = "provided port is not in the valid range. The range of valid ports is 30000-32767";
@@ -83,12 +91,12 @@ fn assign_ports(spec: &mut Value) -> Result<(), Violation> {
 }
 
 fn ports(spec: &Value) -> impl Iterator<Item = u64> {
-    spec["ports"]
+    let ports = spec["ports"]
         .as_array()
         .into_iter()
         .flatten()
-        .filter_map(|port| port["nodePort"].as_u64())
-        .filter(|port| *port > 0)
+        .filter_map(|port| port["nodePort"].as_u64());
+    ports.chain(spec["healthCheckNodePort"].as_u64()).filter(|port| *port > 0)
 }
 
 fn random(from: u32, to: u32) -> u32 {

@@ -115,6 +115,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             fields: &[("name", "metadata.name"), ("status.phase", "status.phase")],
             default: builtin::namespace::default,
             prepare: builtin::namespace::prepare,
+            validate: builtin::namespace::validate,
             ..PLAIN
         },
     ),
@@ -133,6 +134,8 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         Strategy {
             default: builtin::volume::default_claim,
             prepare: builtin::volume::prepare_claim,
+            validate: builtin::volume::validate_claim,
+            validate_status: builtin::volume::validate_claim_status,
             ..RETURNED
         },
     ),
@@ -241,6 +244,8 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         Strategy {
             default: builtin::workload::default_daemon_set,
             prepare: builtin::workload::prepare_daemon_set,
+            validate: builtin::workload::validate_daemon_set,
+            validate_status: builtin::workload::validate_daemon_set_status,
             ..COUNTED
         },
     ),
@@ -250,8 +255,8 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         Strategy {
             generation: Generation::SpecAndAnnotations,
             default: builtin::workload::default_deployment,
-            validate: builtin::workload::validate,
-            validate_status: builtin::workload::validate_status,
+            validate: builtin::workload::validate_deployment,
+            validate_status: builtin::workload::validate_deployment_status,
             ..PLAIN
         },
     ),
@@ -261,8 +266,8 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         Strategy {
             fields: &[("status.replicas", "status.replicas")],
             default: builtin::workload::default_replica_set,
-            validate: builtin::workload::validate,
-            validate_status: builtin::workload::validate_status,
+            validate: builtin::workload::validate_replica_set,
+            validate_status: builtin::workload::validate_replica_set_status,
             ..COUNTED
         },
     ),
@@ -271,7 +276,9 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "statefulsets",
         Strategy {
             default: builtin::workload::default_stateful_set,
+            prepare: builtin::workload::prepare_stateful_set,
             validate: builtin::workload::validate_stateful_set,
+            validate_status: builtin::workload::validate_stateful_set_status,
             ..COUNTED
         },
     ),
@@ -281,6 +288,8 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         Strategy {
             default: builtin::autoscaler::default,
             prepare: builtin::autoscaler::prepare,
+            validate: builtin::autoscaler::validate,
+            validate_status: builtin::autoscaler::validate_status,
             ..PLAIN
         },
     ),
@@ -321,6 +330,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "leases",
         Strategy {
             create_on_update: true,
+            prepare: builtin::lease::prepare,
             validate: builtin::lease::validate,
             ..CONDITIONAL
         },
@@ -350,24 +360,52 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "ingressclasses",
         Strategy { default: builtin::network::default_ingress_class, ..COUNTED },
     ),
-    ("networking.k8s.io", "ingresses", COUNTED),
+    (
+        "networking.k8s.io",
+        "ingresses",
+        Strategy {
+            validate: builtin::network::validate_ingress,
+            validate_status: builtin::network::validate_ingress_status,
+            ..COUNTED
+        },
+    ),
     (
         "networking.k8s.io",
         "networkpolicies",
-        Strategy { default: builtin::network::default_policy, ..COUNTED },
+        Strategy {
+            default: builtin::network::default_policy,
+            validate: builtin::network::validate_policy,
+            ..COUNTED
+        },
     ),
     ("node.k8s.io", "runtimeclasses", Strategy { create_on_update: true, ..CONDITIONAL }),
-    ("policy", "poddisruptionbudgets", COUNTED_CONDITIONAL),
+    (
+        "policy",
+        "poddisruptionbudgets",
+        Strategy {
+            validate: builtin::budget::validate,
+            validate_status: builtin::budget::validate_status,
+            ..COUNTED_CONDITIONAL
+        },
+    ),
     (
         "rbac.authorization.k8s.io",
         "clusterrolebindings",
         Strategy {
             default: builtin::role::default_binding,
-            validate: builtin::role::validate_binding,
+            validate: builtin::role::validate_cluster_binding,
             ..ROLE
         },
     ),
-    ("rbac.authorization.k8s.io", "clusterroles", ROLE),
+    (
+        "rbac.authorization.k8s.io",
+        "clusterroles",
+        Strategy {
+            prepare: builtin::role::prepare,
+            validate: builtin::role::validate_cluster_role,
+            ..ROLE
+        },
+    ),
     (
         "rbac.authorization.k8s.io",
         "rolebindings",
@@ -377,7 +415,15 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             ..ROLE
         },
     ),
-    ("rbac.authorization.k8s.io", "roles", ROLE),
+    (
+        "rbac.authorization.k8s.io",
+        "roles",
+        Strategy {
+            prepare: builtin::role::prepare,
+            validate: builtin::role::validate_role,
+            ..ROLE
+        },
+    ),
     ("resource.k8s.io", "deviceclasses", Strategy { returns_deleted: true, ..COUNTED }),
     ("resource.k8s.io", "resourceclaims", RETURNED),
     ("resource.k8s.io", "resourceclaimtemplates", RETURNED),

@@ -17,6 +17,12 @@ const KEY_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.'
      and must start and end with an alphanumeric character";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
      and must start and end with an alphanumeric character";
+const UNDERSCORE: &str = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
+const UNDERSCORE_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', \
+     and must start and end with an alphanumeric character";
+const WILDCARD: &str = "\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const WILDCARD_RULE: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, \
+     which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character";
 const CONFIG_KEY_RULE: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
 
 /// Which names the objects of a kind may have.
@@ -164,6 +170,65 @@ pub fn config_key(value: &str) -> Vec<String> {
         "." | ".." => wrong.push(format!("must not be '{value}'")),
         _ if value.starts_with("..") => wrong.push("must not start with '..'".to_owned()),
         _ => {}
+    }
+    wrong
+}
+
+/// What is wrong with a subdomain of DNS in which underscores are allowed, as in what resolvers search.
+pub fn dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
+    let mut wrong = too_long(value, 253, "characters");
+    let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_part = |part: &str| is_enclosed(part.strip_prefix('_').unwrap_or(part), word, |byte| b"-_".contains(&byte));
+    if !value.split('.').all(is_part) {
+        wrong.push(by_pattern(UNDERSCORE_RULE, UNDERSCORE, &["example.com"]));
+    }
+    wrong
+}
+
+/// What is wrong with the name of a port.
+// apimachinery/pkg/util/validation/validation.go, IsValidPortName
+pub fn port_name(value: &str) -> Vec<String> {
+    let mut wrong = too_long(value, 15, "characters");
+    let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if value.is_empty() || !value.bytes().all(word) {
+        wrong.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
+    }
+    if !value.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        wrong.push("must contain at least one letter (a-z)".to_owned());
+    }
+    if value.contains("--") {
+        wrong.push("must not contain consecutive hyphens".to_owned());
+    }
+    if value.starts_with('-') || value.ends_with('-') {
+        wrong.push("must not begin or end with a hyphen".to_owned());
+    }
+    wrong
+}
+
+/// What is wrong with the name of an environment variable.
+// apimachinery/pkg/util/validation/validation.go, IsRelaxedEnvVarName
+pub fn environment_variable(value: &str) -> Vec<String> {
+    let rule = "a valid environment variable name must consist only of printable ASCII characters other than '='";
+    match value.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'=') {
+        true => Vec::new(),
+        false => vec![rule.to_owned()],
+    }
+}
+
+/// What is wrong with the name of an HTTP header.
+pub fn http_header(value: &str) -> Vec<String> {
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Vec::new();
+    }
+    let rule = "a valid HTTP header must consist of alphanumeric characters or '-'";
+    vec![by_pattern(rule, "[-A-Za-z0-9]+", &["X-Header-Name"])]
+}
+
+/// What is wrong with a wildcard of DNS: `*.` and a subdomain.
+pub fn wildcard_subdomain(value: &str) -> Vec<String> {
+    let mut wrong = too_long(value, 253, "characters");
+    if !value.strip_prefix("*.").is_some_and(is_subdomain) {
+        wrong.push(by_pattern(WILDCARD_RULE, WILDCARD, &["*.example.com"]));
     }
     wrong
 }

@@ -199,6 +199,16 @@ impl Ord for Quantity {
 }
 
 impl Quantity {
+    /// Whether it has no fraction.
+    pub fn is_whole(&self) -> bool {
+        self.amount.is_zero() || self.amount.as_integer().is_some()
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(&self) -> bool {
+        self.amount.is_zero()
+    }
+
     /// Whether it is less than nothing.
     pub fn is_negative(&self) -> bool {
         self.amount.negative && !self.amount.is_zero()

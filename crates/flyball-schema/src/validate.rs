@@ -2,7 +2,7 @@
 //! The metadata of the object itself is left to `metadata`; rules in CEL are refused when the schema is read.
 
 mod embedded;
-mod format;
+pub(crate) mod format;
 mod keywords;
 mod list_type;
 mod number;

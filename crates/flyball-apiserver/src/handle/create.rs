@@ -58,6 +58,7 @@ pub(crate) async fn store(call: &Call, object: Value, dry_run: bool) -> Result<A
         match commit(call, new, dry_run).await? {
             Outcome::Stored(stored) => {
                 warn::finalizers(call, &object, None);
+                warn::oddities(call, &object);
                 warn::unenforced(call);
                 definition::settle(call).await?;
                 return Ok(Answer::Object {

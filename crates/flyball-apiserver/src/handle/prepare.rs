@@ -6,7 +6,7 @@ use crate::options::causes;
 use crate::registry::{Custom, Kind};
 use crate::status::{Result, Status};
 use crate::strategy::Generation;
-use flyball_schema::builtin::typed;
+use flyball_schema::builtin::{self, typed};
 use flyball_schema::metadata as meta_rules;
 use flyball_schema::violation::Violation;
 use flyball_schema::{default, prune, validate};
@@ -265,6 +265,9 @@ fn update_violations(kind: &Kind, part: Part, object: &Value, live: &Value) -> V
 /// Values that their types do not list, unless the kind itself had something to say of them.
 fn unlisted(kind: &Kind, object: &Value, known: &[Violation]) -> Vec<Violation> {
     let Some(node) = kind.node() else { return Vec::new() };
+    if builtin::is_ruled(&kind.resource.group, &kind.resource.plural) {
+        return Vec::new();
+    }
     let mut found = typed::validate(node, object, "");
     found.retain(|violation| !known.iter().any(|known| known.path == violation.path));
     found

@@ -89,6 +89,7 @@ pub(super) async fn write(
         prepare::update(&call.kind, part, &mut object, &live);
         prepare::check(&call.kind, part, &object, Some(&live))?;
         warn::finalizers(call, &object, Some(&live));
+        warn::oddities(call, &object);
         if managed_fields::keep_timestamps(&live, &mut object) {
             return unchanged(call, &entry);
         }

@@ -2,6 +2,7 @@
 
 use crate::call::Call;
 use crate::object::{self, metadata_mut};
+use flyball_schema::builtin::warning;
 use serde_json::Value;
 
 /// Drops owners that are given twice, and says so.
@@ -42,6 +43,15 @@ pub(super) fn finalizers(call: &Call, object: &Value, live: Option<&Value>) {
             "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
              accidental conflicts with other finalizer writers"
         ));
+    }
+}
+
+/// Says what is odd about an object of a built-in kind.
+pub(super) fn oddities(call: &Call, object: &Value) {
+    if call.kind.custom.is_none() {
+        let resource = &call.kind.resource;
+        let odd = warning::warnings(&resource.group, &resource.plural, object);
+        odd.into_iter().for_each(|text| call.warn(text));
     }
 }
 

@@ -1,8 +1,12 @@
 //! HorizontalPodAutoscalers: stored as v2, shown as v1 too.
 
-use super::meta;
-use super::{at, fill, within};
+mod metric;
+mod validate;
+
+use super::{at, fill, meta, within};
 use serde_json::{Value, json};
+
+pub use validate::{validate, validate_status};
 
 /// Where v1 keeps what it has no field for.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -90,4 +94,13 @@ pub fn to_v2(autoscaler: &mut Value) {
     autoscaler["apiVersion"] = "autoscaling/v2".into();
     default(autoscaler);
     fill(at(autoscaler, "status"), "currentMetrics", Value::Null);
+}
+
+/// The form in which rules look at an autoscaler.
+fn as_v2(autoscaler: &Value) -> Value {
+    let mut object = autoscaler.clone();
+    if object["apiVersion"] == "autoscaling/v1" {
+        to_v2(&mut object);
+    }
+    object
 }

@@ -1,25 +1,54 @@
 //! Jobs and CronJobs.
 
-use super::meta;
-use super::{at, fill, pod};
-use crate::violation::Violation;
-use serde_json::{Value, json};
+mod policy;
+mod schedule;
+mod validate;
+
+use super::{at, fill, fill_zero, items, meta, pod, within};
+use serde_json::{Map, Value, json};
+
+pub use validate::{validate_cron_job, validate_job};
 
 /// Fills in what a Job leaves out.
 // pkg/apis/batch/v1/defaults.go
 pub fn default_job(object: &mut Value) {
     let spec = at(object, "spec");
-    if spec["completions"].is_null() && spec["parallelism"].is_null() {
+    let has = |spec: &Value, field: &str| spec.get(field).is_some_and(|value| !value.is_null());
+    if !has(spec, "completions") && !has(spec, "parallelism") {
         fill(spec, "completions", 1);
     }
-    drop_nulls(spec);
+    let limit = if has(spec, "backoffLimitPerIndex") { i32::MAX } else { 6 };
+    let replacement = if has(spec, "podFailurePolicy") {
+        "Failed"
+    } else {
+        "TerminatingOrFailed"
+    };
     fill(spec, "parallelism", 1);
-    fill(spec, "backoffLimit", 6);
+    fill(spec, "backoffLimit", limit);
     fill(spec, "completionMode", "NonIndexed");
     fill(spec, "suspend", false);
     fill(spec, "manualSelector", false);
-    fill(spec, "podReplacementPolicy", "TerminatingOrFailed");
+    fill(spec, "podReplacementPolicy", replacement);
     pod::default_spec(at(at(spec, "template"), "spec"));
+    default_policy(spec);
+    label(object);
+}
+
+fn default_policy(spec: &mut Value) {
+    if let Some(policy) = within(spec, "podFailurePolicy") {
+        for rule in items(policy, "rules") {
+            items(rule, "onPodConditions").for_each(|condition| fill_zero(condition, "status", "True"));
+        }
+    }
+}
+
+/// A Job without labels has those of its template.
+fn label(object: &mut Value) {
+    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+    let is_empty = |labels: &Value| labels.as_object().is_none_or(Map::is_empty);
+    if !is_empty(&labels) && is_empty(&object["metadata"]["labels"]) {
+        meta::metadata_mut(object).insert("labels".into(), labels);
+    }
 }
 
 /// Fills in what a CronJob leaves out.
@@ -31,89 +60,48 @@ pub fn default_cron_job(object: &mut Value) {
     fill(spec, "failedJobsHistoryLimit", 1);
     let template = at(at(at(spec, "jobTemplate"), "spec"), "template");
     pod::default_spec(at(template, "spec"));
+    default_policy(at(at(spec, "jobTemplate"), "spec"));
 }
 
-fn drop_nulls(object: &mut Value) {
-    if let Some(members) = object.as_object_mut() {
-        members.retain(|_, value| !value.is_null());
-    }
+/// The labels by which a Job finds its pods.
+fn generated_labels(object: &Value) -> Value {
+    let (uid, name) = (meta::text(object, "uid"), meta::name(object));
+    json!({
+        "controller-uid": uid,
+        "job-name": name,
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+    })
 }
 
 /// Gives a new Job the selector and labels that find its pods.
 // pkg/registry/batch/job/strategy.go, generateSelector
 pub fn prepare_job(object: &mut Value, live: Option<&Value>) {
-    if live.is_some() {
+    if live.is_some() || object["spec"]["manualSelector"] == true {
         return;
     }
-    if object["spec"]["manualSelector"] != true {
-        let (uid, name) = (meta::text(object, "uid").to_owned(), meta::name(object).to_owned());
-        let labels = at(at(at(at(object, "spec"), "template"), "metadata"), "labels");
-        for (key, value) in [
-            ("controller-uid", &uid),
-            ("job-name", &name),
-            ("batch.kubernetes.io/controller-uid", &uid),
-            ("batch.kubernetes.io/job-name", &name),
-        ] {
-            labels[key] = value.clone().into();
-        }
-        object["spec"]["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    let uid = meta::text(object, "uid").to_owned();
+    let generated = generated_labels(object);
+    let spec = at(object, "spec");
+    let labels = at(at(at(spec, "template"), "metadata"), "labels");
+    for (key, value) in generated.as_object().into_iter().flatten() {
+        fill(labels, key, value.clone());
     }
-    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
-    if labels.is_object() {
-        fill(at(object, "metadata"), "labels", labels);
-    }
+    let selector = at(at(spec, "selector"), "matchLabels");
+    fill(selector, "batch.kubernetes.io/controller-uid", uid);
+    label(object);
 }
 
-/// Finds what is wrong with a Job.
-// pkg/apis/batch/validation/validation.go
-pub fn validate_job(object: &Value, live: Option<&Value>) -> Vec<Violation> {
-    let template = &object["spec"]["template"];
-    let mut violations = pod::validate_spec(&template["spec"], "spec.template.spec");
-    violations.extend(validate_restart(&template["spec"], "spec.template.spec.restartPolicy"));
-    let Some(live) = live else { return violations };
-    if *template != live["spec"]["template"] {
-        violations.push(Violation::invalid("spec.template", template.clone(), "field is immutable"));
+/// Puts a value where another object has it; takes it away where the other has none.
+fn put(object: &mut Value, part: &str, field: &str, value: &Value) {
+    let part = at(object, part);
+    match (value, part.as_object_mut()) {
+        (Value::Null, Some(members)) => drop(members.remove(field)),
+        (value, Some(members)) => drop(members.insert(field.to_owned(), value.clone())),
+        _ => {}
     }
-    for field in ["selector", "completionMode"] {
-        if object["spec"][field] != live["spec"][field] {
-            let given = object["spec"][field].clone();
-            violations.push(Violation::invalid(format!("spec.{field}"), given, "field is immutable"));
-        }
+    let is_empty = part.as_object().is_some_and(Map::is_empty);
+    if is_empty {
+        *part = Value::Object(Map::new());
     }
-    violations
-}
-
-/// Finds what is wrong with a CronJob.
-pub fn validate_cron_job(object: &Value, _live: Option<&Value>) -> Vec<Violation> {
-    const PATH: &str = "spec.jobTemplate.spec.template.spec";
-    let pod = &object["spec"]["jobTemplate"]["spec"]["template"]["spec"];
-    let mut violations = pod::validate_spec(pod, PATH);
-    violations.extend(validate_restart(pod, &format!("{PATH}.restartPolicy")));
-    violations.extend(validate_schedule(object["spec"]["schedule"].as_str().unwrap_or_default()));
-    violations
-}
-
-/// The pods of a Job end: they do not restart for ever.
-fn validate_restart(pod: &Value, path: &str) -> Option<Violation> {
-    match pod["restartPolicy"].as_str() {
-        Some("OnFailure" | "Never") => None,
-        Some("Always") | None => Some(Violation::required(path, "valid values: \"OnFailure\", \"Never\"")),
-        Some(other) => Some(Violation::not_supported(path, other, &["OnFailure", "Never"])),
-    }
-}
-
-// robfig/cron, standardParser
-fn validate_schedule(schedule: &str) -> Option<Violation> {
-    if schedule.is_empty() {
-        return Some(Violation::required("spec.schedule", ""));
-    }
-    if schedule.starts_with('@') {
-        return None;
-    }
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if fields.len() == 5 {
-        return None;
-    }
-    let why = format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
-    Some(Violation::invalid("spec.schedule", schedule, &why))
 }

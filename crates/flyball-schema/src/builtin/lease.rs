@@ -1,19 +1,30 @@
 //! Leases.
 
+use super::rules::non_negative;
+use super::spot::Spot;
+use super::within;
 use crate::violation::Violation;
 use serde_json::Value;
 
 /// Finds what is wrong with a lease.
 // pkg/apis/coordination/validation/validation.go, ValidateLeaseSpec
 pub fn validate(lease: &Value, _live: Option<&Value>) -> Vec<Violation> {
-    let spec = &lease["spec"];
-    let mut violations = Vec::new();
-    if let Some(seconds) = spec["leaseDurationSeconds"].as_i64().filter(|seconds| *seconds <= 0) {
-        violations.push(Violation::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"));
+    let mut found = Vec::new();
+    let root = Spot::root(lease);
+    let spec = root.field("spec");
+    let duration = spec.field("leaseDurationSeconds");
+    if duration.is_set() && duration.int() <= 0 {
+        duration.invalid(&mut found, "must be greater than 0");
     }
-    if let Some(transitions) = spec["leaseTransitions"].as_i64().filter(|transitions| *transitions < 0) {
-        let why = "must be greater than or equal to 0";
-        violations.push(Violation::invalid("spec.leaseTransitions", transitions, why));
+    non_negative(&spec.field("leaseTransitions"), &mut found);
+    found
+}
+
+/// Takes back what belongs to a feature that is off by default: coordinated leader election.
+// pkg/registry/coordination/lease/strategy.go, dropDisabledFields
+pub fn prepare(lease: &mut Value, _live: Option<&Value>) {
+    if let Some(spec) = within(lease, "spec").and_then(Value::as_object_mut) {
+        spec.remove("strategy");
+        spec.remove("preferredHolder");
     }
-    violations
 }

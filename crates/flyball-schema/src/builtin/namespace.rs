@@ -2,6 +2,9 @@
 
 use super::at;
 use super::meta::{self, metadata_mut};
+use super::rules::qualified;
+use super::spot::Spot;
+use crate::violation::Violation;
 use serde_json::{Value, json};
 
 /// The label by which selectors find a namespace.
@@ -18,6 +21,29 @@ pub fn default(namespace: &mut Value) {
     if let Some(labels) = labels.as_object_mut() {
         labels.insert(NAME_LABEL.to_owned(), name.into());
     }
+}
+
+/// Finds what is wrong with a namespace.
+// pkg/apis/core/validation/validation.go, ValidateNamespace
+pub fn validate(namespace: &Value, live: Option<&Value>) -> Vec<Violation> {
+    const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+    let mut found = Vec::new();
+    let root = Spot::root(namespace);
+    let spec = root.field("spec");
+    for finalizer in namespace["spec"]["finalizers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|_| live.is_none())
+    {
+        let told = spec.with("finalizers", finalizer);
+        qualified(&told, &mut found);
+        if !told.text().contains('/') && !STANDARD.contains(&told.text()) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            told.invalid(&mut found, why);
+        }
+    }
+    found
 }
 
 /// Gives a new namespace its finalizer and phase; an update changes neither.

@@ -1,25 +1,31 @@
 //! NetworkPolicies, IngressClasses, Endpoints and EndpointSlices.
 
-use super::{at, fill, items, within};
+mod ingress;
+mod policy;
+
+use super::{at, fill, fill_zero, items, within};
 use serde_json::{Value, json};
+
+pub use ingress::{validate_ingress, validate_ingress_status};
+pub use policy::validate_policy;
 
 /// Fills in which directions a NetworkPolicy governs, and the protocol of its ports.
 // pkg/apis/networking/v1/defaults.go
 pub fn default_policy(object: &mut Value) {
     let spec = at(object, "spec");
-    let has_egress = spec["egress"].as_array().is_some_and(|rules| !rules.is_empty());
+    let has_egress = spec.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
     let types = if has_egress {
         json!(["Ingress", "Egress"])
     } else {
         json!(["Ingress"])
     };
-    if let Some(members) = spec.as_object_mut() {
-        members.retain(|_, value| !value.is_null());
+    let is_empty = spec.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty);
+    if is_empty {
+        spec["policyTypes"] = types;
     }
-    fill(spec, "policyTypes", types);
     for direction in ["ingress", "egress"] {
         for rule in items(spec, direction) {
-            items(rule, "ports").for_each(|port| fill(port, "protocol", "TCP"));
+            items(rule, "ports").for_each(|port| fill_zero(port, "protocol", "TCP"));
         }
     }
 }

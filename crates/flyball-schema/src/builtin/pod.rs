@@ -1,11 +1,24 @@
 //! Pods, and the templates that others make pods from.
 
+mod affinity;
 mod container;
+mod default;
+mod dns;
+mod environment;
+mod mount;
+mod probe;
 mod quality;
+mod scheduling;
+mod security;
+mod update;
+mod volume;
 
-use super::{at, fill, items};
+use super::rules::{deadline, label, labels, maybe_one_of, optional, subdomain, surely_one_of};
+use super::spot::{Found, Spot};
+use super::{at, fill, fill_zero, items, meta, resources};
 use crate::violation::Violation;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// Fields of a pod that selectors may name.
 // pkg/apis/core/v1/conversion.go, AddFieldLabelConversionsForPod
@@ -26,10 +39,15 @@ pub const FIELDS: &[(&str, &str)] = &[
 pub fn default(pod: &mut Value) {
     let spec = at(pod, "spec");
     for list in ["containers", "initContainers"] {
-        items(spec, list).for_each(container::request_limits);
+        items(spec, list).for_each(default::request_limits);
     }
     fill(spec, "enableServiceLinks", true);
     default_spec(spec);
+    if spec.get("hostNetwork").is_some_and(|flag| *flag == true) {
+        for list in ["containers", "initContainers"] {
+            items(spec, list).for_each(default::host_ports);
+        }
+    }
 }
 
 /// Fills in what a PodTemplate leaves out.
@@ -39,22 +57,26 @@ pub fn default_template(object: &mut Value) {
 
 /// Fills in what a pod's spec leaves out, in a pod or a template.
 pub fn default_spec(spec: &mut Value) {
-    fill(spec, "dnsPolicy", "ClusterFirst");
-    fill(spec, "restartPolicy", "Always");
+    fill_zero(spec, "dnsPolicy", "ClusterFirst");
+    fill_zero(spec, "restartPolicy", "Always");
     fill(spec, "securityContext", json!({}));
     fill(spec, "terminationGracePeriodSeconds", 30);
-    fill(spec, "schedulerName", "default-scheduler");
-    let host_network = spec["hostNetwork"] == true;
+    fill_zero(spec, "schedulerName", "default-scheduler");
     for list in ["containers", "initContainers", "ephemeralContainers"] {
-        items(spec, list).for_each(|container| container::default(container, host_network));
+        items(spec, list).for_each(default::default);
     }
-    items(spec, "volumes").for_each(container::default_volume);
+    items(spec, "volumes").for_each(default::default_volume);
+    for secret in items(spec, "imagePullSecrets").filter_map(Value::as_object_mut) {
+        secret.retain(|_, name| *name != "");
+    }
     share_account(spec);
 }
 
 /// `serviceAccount` is an old name of `serviceAccountName`: both say the same.
 fn share_account(spec: &mut Value) {
-    let name = ["serviceAccountName", "serviceAccount"].iter().find_map(|field| spec[*field].as_str());
+    let name = ["serviceAccountName", "serviceAccount"]
+        .iter()
+        .find_map(|field| spec.get(*field)?.as_str());
     if let Some(name) = name.map(str::to_owned) {
         spec["serviceAccount"] = name.clone().into();
         spec["serviceAccountName"] = name.into();
@@ -64,8 +86,13 @@ fn share_account(spec: &mut Value) {
 /// Writes what admission writes into a new pod, and its first status.
 // plugin/pkg/admission: serviceaccount, priority, defaulttolerationseconds
 pub fn prepare(pod: &mut Value, live: Option<&Value>) {
+    let spec = at(pod, "spec");
+    tolerate(spec);
     if live.is_some() {
         return;
+    }
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        spec["terminationGracePeriodSeconds"] = 1.into();
     }
     let quality = quality::of(&pod["spec"]);
     let spec = at(pod, "spec");
@@ -73,8 +100,24 @@ pub fn prepare(pod: &mut Value, live: Option<&Value>) {
     share_account(spec);
     fill(spec, "priority", 0);
     fill(spec, "preemptionPolicy", "PreemptLowerPriority");
-    tolerate(spec);
+    let is_gated = spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
     pod["status"] = json!({"phase": "Pending", "qosClass": quality});
+    if is_gated {
+        pod["status"]["conditions"] = json!([gated(meta::text(pod, "creationTimestamp"))]);
+    }
+}
+
+/// Why nobody schedules a pod yet.
+// pkg/registry/core/pod/strategy.go, applySchedulingGatedCondition
+fn gated(since: &str) -> Value {
+    json!({
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+        "lastProbeTime": null,
+        "lastTransitionTime": since,
+    })
 }
 
 fn tolerate(spec: &mut Value) {
@@ -96,21 +139,145 @@ fn tolerate(spec: &mut Value) {
 }
 
 /// Finds what is wrong with a pod.
+// pkg/apis/core/validation/validation.go, ValidatePodCreate and ValidatePodUpdate
 pub fn validate(pod: &Value, live: Option<&Value>) -> Vec<Violation> {
-    let mut violations = validate_spec(&pod["spec"], "spec");
-    if let Some(live) = live {
-        violations.extend(container::validate_update(pod, live));
+    let mut found = Vec::new();
+    let root = Spot::root(pod);
+    let spec = root.field("spec");
+    validate_spec(&spec, Whose::Pod, &mut found);
+    for list in ["containers", "initContainers"] {
+        spec.field(list).items().for_each(|one| container::trimmed_image(&one, &mut found));
     }
-    violations
+    match live {
+        Some(live) => update::validate(&spec, &Spot::root(live).field("spec"), &mut found),
+        None => new_pod(&spec, &mut found),
+    }
+    found
+}
+
+fn new_pod(spec: &Spot<'_>, found: &mut Found) {
+    if spec.field("ephemeralContainers").len() > 0 {
+        spec.field("ephemeralContainers").forbidden(found, "cannot be set on create");
+    }
+    if !spec.field("nodeName").text().is_empty() && spec.field("schedulingGates").len() > 0 {
+        spec.field("nodeName")
+            .forbidden(found, "cannot be set until all schedulingGates have been cleared");
+    }
+}
+
+/// Whose spec it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    Pod,
+    Template,
+}
+
+/// What the parts of a pod's spec have to know of it.
+struct Shape<'a> {
+    spec: &'a Value,
+    /// The names of those that are in order.
+    volumes: HashSet<&'a str>,
+}
+
+impl<'a> Shape<'a> {
+    fn has_volume(&self, name: &str) -> bool {
+        self.volumes.contains(name)
+    }
+
+    fn volume(&self, name: &str) -> Option<&'a Value> {
+        let volumes = self.spec["volumes"].as_array().into_iter().flatten();
+        volumes.into_iter().find(|volume| volume["name"] == name && self.has_volume(name))
+    }
+
+    fn names(&self, list: &str) -> Vec<&'a str> {
+        let containers = self.spec[list].as_array().into_iter().flatten();
+        containers.filter_map(|container| container["name"].as_str()).collect()
+    }
+
+    fn restart_policy(&self) -> &'a str {
+        self.spec["restartPolicy"].as_str().unwrap_or_default()
+    }
 }
 
 /// Finds what is wrong with a pod's spec, in a pod or a template.
-pub fn validate_spec(spec: &Value, path: &str) -> Vec<Violation> {
-    let mut violations = container::validate(spec, path);
-    let policies = ["Always", "OnFailure", "Never"];
-    let policy = spec["restartPolicy"].as_str().unwrap_or_default();
-    if !policy.is_empty() && !policies.contains(&policy) {
-        violations.push(Violation::not_supported(format!("{path}.restartPolicy"), policy, &policies));
+// ValidatePodSpec: one rule a line, in its order
+pub(super) fn validate_spec(spec: &Spot<'_>, whose: Whose, found: &mut Found) {
+    let volumes = volume::validate(&spec.field("volumes"), found);
+    let shape = Shape { spec: spec.value, volumes: volumes.into_iter().collect() };
+    container::validate_all(&spec.field("containers"), &shape, found);
+    container::validate_init(spec, &shape, found);
+    container::validate_ephemeral(spec, &shape, found);
+    host_ports(spec, whose, found);
+    surely_one_of(&spec.field("restartPolicy"), &["Always", "OnFailure", "Never"], found);
+    surely_one_of(
+        &spec.field("dnsPolicy"),
+        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
+        found,
+    );
+    labels(&spec.field("nodeSelector"), found);
+    security::validate_pod(spec, found);
+    affinity::validate(&spec.field("affinity"), found);
+    dns::config(spec, found);
+    scheduling::readiness_gates(&spec.field("readinessGates"), found);
+    scheduling::gates(&spec.field("schedulingGates"), found);
+    scheduling::spread(&spec.field("topologySpreadConstraints"), found);
+    optional(&spec.field("serviceAccountName"), subdomain, found);
+    optional(&spec.field("nodeName"), subdomain, found);
+    deadline(&spec.field("activeDeadlineSeconds"), found);
+    optional(&spec.field("hostname"), label, found);
+    optional(&spec.field("subdomain"), label, found);
+    scheduling::tolerations(&spec.field("tolerations"), found);
+    dns::aliases(&spec.field("hostAliases"), found);
+    optional(&spec.field("priorityClassName"), subdomain, found);
+    optional(&spec.field("runtimeClassName"), subdomain, found);
+    maybe_one_of(&spec.field("preemptionPolicy"), &["PreemptLowerPriority", "Never"], found);
+    overhead(spec, found);
+    system(spec, found);
+}
+
+/// On the host's network a port is the host's own.
+// validatePodHostNetworkDeps
+fn host_ports(spec: &Spot<'_>, whose: Whose, found: &mut Found) {
+    if !spec.field("hostNetwork").is_true() {
+        return;
     }
-    violations
+    for container in spec.field("containers").items() {
+        for port in container.field("ports").items() {
+            let host = port.field("hostPort");
+            let given = whose == Whose::Pod || host.int() != 0;
+            if given && host.int() != port.field("containerPort").int() {
+                let why = "must match `containerPort` when `hostNetwork` is true";
+                host.invalid_as(found, host.int(), why);
+            }
+        }
+    }
+}
+
+/// What running a pod costs; upstream tells of it as of limits.
+fn overhead(spec: &Spot<'_>, found: &mut Found) {
+    let overhead = spec.field("overhead");
+    if overhead.is_set() {
+        let limits = json!({"limits": overhead.value});
+        resources::validate_container(&spec.with("overhead", &limits), found);
+    }
+}
+
+/// Which system the pod runs on, and what cannot be had there.
+fn system(spec: &Spot<'_>, found: &mut Found) {
+    let system = spec.field("os");
+    if !system.is_set() {
+        return;
+    }
+    match system.field("name").text() {
+        "" => system.field("name").required(found, ""),
+        "linux" => {}
+        "windows" => {
+            for field in ["hostPID", "hostIPC", "shareProcessNamespace"] {
+                if spec.field(field).is_true() {
+                    spec.field(field).forbidden(found, "cannot be set for a windows pod");
+                }
+            }
+        }
+        other => found.push(Violation::not_supported(system.path(), other, &["linux", "windows"])),
+    }
 }

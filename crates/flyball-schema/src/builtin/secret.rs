@@ -70,7 +70,15 @@ fn validate_json(secret: &Value, key: &str) -> Option<Violation> {
     let bytes = STANDARD.decode(encoded).unwrap_or_default();
     let why = match Document::json(&bytes).and_then(Document::untyped) {
         Ok(decoded) if decoded.value.is_object() || decoded.value.is_null() => return None,
-        Ok(_) => "json: cannot unmarshal into Go value of type map[string]interface {}".to_owned(),
+        Ok(decoded) => {
+            let kind = match decoded.value {
+                Value::Array(_) => "array",
+                Value::String(_) => "string",
+                Value::Bool(_) => "bool",
+                _ => "number",
+            };
+            format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")
+        }
         Err(DecodeError::Json(why) | DecodeError::Yaml(why) | DecodeError::Type(why)) => why,
     };
     Some(Violation::invalid(path, "<secret contents redacted>", &why))

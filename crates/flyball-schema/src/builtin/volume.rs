@@ -1,8 +1,13 @@
 //! PersistentVolumes and their claims.
 
+mod claim;
+
 use super::meta::{self, metadata_mut};
 use super::{at, fill, within};
 use serde_json::{Value, json};
+
+pub(super) use claim::validate_claim_spec;
+pub use claim::{validate_claim, validate_claim_status};
 
 /// Fills in what a claim leaves out.
 // pkg/apis/core/v1/defaults.go
@@ -23,8 +28,50 @@ pub fn default_volume(object: &mut Value) {
 /// Gives a new claim its first phase, and the finalizer that keeps it while it is in use.
 pub fn prepare_claim(object: &mut Value, live: Option<&Value>) {
     if live.is_none() {
+        drop_unknown_source(at(object, "spec"));
+    }
+    normalize_source(at(object, "spec"));
+    if live.is_none() {
         object["status"] = json!({"phase": "Pending"});
         protect(object, "kubernetes.io/pvc-protection");
+    }
+}
+
+/// A source of data in the older field is a claim or a snapshot, or it is nothing.
+// pkg/api/persistentvolumeclaim/util.go, EnforceDataSourceBackwardsCompatibility
+fn drop_unknown_source(spec: &mut Value) {
+    let Some(source) = spec.get("dataSource").filter(|source| source.is_object()) else {
+        return;
+    };
+    let group = source.get("apiGroup").and_then(Value::as_str).unwrap_or_default();
+    let known = match source.get("kind").and_then(Value::as_str) {
+        Some("PersistentVolumeClaim") => group.is_empty(),
+        Some("VolumeSnapshot") => group == "snapshot.storage.k8s.io",
+        _ => false,
+    };
+    let has_reference = spec.get("dataSourceRef").is_some_and(Value::is_object);
+    if let Some(members) = spec.as_object_mut().filter(|_| !known && !has_reference) {
+        members.remove("dataSource");
+    }
+}
+
+/// Where a claim's data come from is told in two fields, which say the same.
+// pkg/api/persistentvolumeclaim/util.go, NormalizeDataSources
+fn normalize_source(spec: &mut Value) {
+    let (source, reference) = (spec["dataSource"].take(), spec["dataSourceRef"].take());
+    let has_namespace = reference["namespace"].as_str().is_some_and(|name| !name.is_empty());
+    let (source, reference) = match (source.is_object(), reference.is_object()) {
+        (true, false) => (source.clone(), source),
+        (false, true) if !has_namespace => (reference.clone(), reference),
+        _ => (source, reference),
+    };
+    for (field, mut value) in [("dataSource", source), ("dataSourceRef", reference)] {
+        fill(&mut value, "apiGroup", Value::Null);
+        match (value, spec.as_object_mut()) {
+            (Value::Null, Some(members)) => drop(members.remove(field)),
+            (value, Some(members)) => drop(members.insert(field.to_owned(), value)),
+            _ => {}
+        }
     }
 }
 

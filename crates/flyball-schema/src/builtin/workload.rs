@@ -1,12 +1,17 @@
 //! Deployments, ReplicaSets, StatefulSets, DaemonSets and ReplicationControllers.
 
+mod sets;
+pub(super) mod template;
 mod validate;
 
 use super::meta;
-use super::{at, fill, items, pod, volume};
+use super::{at, fill, items, pod, volume, within};
 use serde_json::{Value, json};
 
-pub use validate::{validate, validate_stateful_set, validate_status};
+pub use sets::{validate_daemon_set, validate_daemon_set_status, validate_stateful_set, validate_stateful_set_status};
+pub use validate::{
+    validate_deployment, validate_deployment_status, validate_replica_set, validate_replica_set_status,
+};
 
 /// Where a DaemonSet counts the changes of its template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -14,7 +19,7 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 /// Fills in what a Deployment leaves out.
 // pkg/apis/apps/v1/defaults.go
 pub fn default_deployment(object: &mut Value) {
-    let spec = template(object);
+    let spec = with_template(object);
     fill(spec, "replicas", 1);
     fill(spec, "revisionHistoryLimit", 10);
     fill(spec, "progressDeadlineSeconds", 600);
@@ -29,12 +34,12 @@ pub fn default_deployment(object: &mut Value) {
 
 /// Fills in what a ReplicaSet leaves out.
 pub fn default_replica_set(object: &mut Value) {
-    fill(template(object), "replicas", 1);
+    fill(with_template(object), "replicas", 1);
 }
 
 /// Fills in what a StatefulSet leaves out.
 pub fn default_stateful_set(object: &mut Value) {
-    let spec = template(object);
+    let spec = with_template(object);
     fill(spec, "podManagementPolicy", "OrderedReady");
     fill(spec, "replicas", 1);
     fill(spec, "revisionHistoryLimit", 10);
@@ -54,10 +59,20 @@ pub fn default_stateful_set(object: &mut Value) {
     }
 }
 
+/// Takes back what belongs to a feature that is off by default: more than one pod unavailable.
+// pkg/registry/apps/statefulset/strategy.go, dropStatefulSetDisabledFields
+pub fn prepare_stateful_set(object: &mut Value, _live: Option<&Value>) {
+    let strategy = within(object, "spec").and_then(|spec| within(spec, "updateStrategy"));
+    let rolling = strategy.and_then(|strategy| within(strategy, "rollingUpdate"));
+    if let Some(rolling) = rolling.and_then(Value::as_object_mut) {
+        rolling.remove("maxUnavailable");
+    }
+}
+
 /// Fills in what a DaemonSet leaves out.
 pub fn default_daemon_set(object: &mut Value) {
     fill(at(at(object, "metadata"), "annotations"), TEMPLATE_GENERATION, "1");
-    let spec = template(object);
+    let spec = with_template(object);
     fill(spec, "revisionHistoryLimit", 10);
     let strategy = at(spec, "updateStrategy");
     fill(strategy, "type", "RollingUpdate");
@@ -84,7 +99,7 @@ pub fn prepare_daemon_set(object: &mut Value, live: Option<&Value>) {
 
 /// Fills in what a ReplicationController leaves out.
 pub fn default_replication_controller(object: &mut Value) {
-    let spec = template(object);
+    let spec = with_template(object);
     fill(spec, "replicas", 1);
     // The specification gives a default that Go does not write.
     if let Some(members) = spec.as_object_mut()
@@ -100,7 +115,7 @@ pub fn default_replication_controller(object: &mut Value) {
 }
 
 /// The spec, with its template's defaults filled in.
-fn template(object: &mut Value) -> &mut Value {
+fn with_template(object: &mut Value) -> &mut Value {
     let spec = at(object, "spec");
     pod::default_spec(at(at(spec, "template"), "spec"));
     spec

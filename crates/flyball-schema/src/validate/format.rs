@@ -1,7 +1,7 @@
 //! The formats of strings that custom resources may ask for.
 // kube-openapi/pkg/validation/strfmt, and its third_party/govalidator
 
-mod address;
+pub(crate) mod address;
 mod checksum;
 mod time;
 

@@ -1,138 +1,150 @@
-//! What is wrong with workloads.
+//! What is wrong with Deployments and ReplicaSets.
 // pkg/apis/apps/validation/validation.go
 
-use crate::builtin::pod;
-use crate::selector::LabelSelector;
-use crate::violation::Violation;
+use super::template;
+use crate::builtin::rules::{amount, amount_or_share, at_most_all, immutable, non_negative, none_negative};
+use crate::builtin::spot::{Found, Spot};
+use crate::violation::{Reason, Violation};
 use serde_json::Value;
 
-/// Finds what is wrong with a Deployment or ReplicaSet.
-pub fn validate(object: &Value, live: Option<&Value>) -> Vec<Violation> {
-    let spec = &object["spec"];
-    let mut violations = negative(spec, "spec", &["replicas"]);
-    violations.extend(validate_selector(spec));
-    violations.extend(validate_template(spec));
-    if object["kind"] == "Deployment" {
-        violations.extend(validate_strategy(&spec["strategy"]));
-        let fields = ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"];
-        violations.extend(negative(spec, "spec", &fields));
-        let deadline = spec["progressDeadlineSeconds"].as_i64();
-        if let Some(deadline) = deadline.filter(|deadline| *deadline <= spec["minReadySeconds"].as_i64().unwrap_or(0)) {
-            let why = "must be greater than minReadySeconds";
-            violations.push(Violation::invalid("spec.progressDeadlineSeconds", deadline, why));
+/// Finds what is wrong with a Deployment.
+pub fn validate_deployment(object: &Value, live: Option<&Value>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let root = Spot::root(object);
+    let spec = root.field("spec");
+    replicated(&spec, &mut found);
+    strategy(&spec.field("strategy"), &mut found);
+    none_negative(&spec, &["minReadySeconds", "revisionHistoryLimit"], &mut found);
+    progress_deadline(&spec, &mut found);
+    fixed_selector(&spec, live, &mut found);
+    found
+}
+
+/// Finds what is wrong with a ReplicaSet.
+pub fn validate_replica_set(object: &Value, live: Option<&Value>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let root = Spot::root(object);
+    let spec = root.field("spec");
+    none_negative(&spec, &["replicas", "minReadySeconds"], &mut found);
+    selected_template(&spec, &mut found);
+    fixed_selector(&spec, live, &mut found);
+    found
+}
+
+fn replicated(spec: &Spot<'_>, found: &mut Found) {
+    non_negative(&spec.field("replicas"), found);
+    selected_template(spec, found);
+}
+
+fn selected_template(spec: &Spot<'_>, found: &mut Found) {
+    template::required_selector(spec, "deployment", found);
+    if !template::has_meaning(&spec.field("selector")) {
+        return spec.field("selector").invalid(found, "invalid label selector");
+    }
+    // An empty selector is told of above; it matches everything.
+    template::selected(spec, found);
+    template::validate(&spec.field("template"), found);
+    template::runs_forever(&spec.field("template"), "ReplicaSet", found);
+}
+
+pub(super) fn fixed_selector(spec: &Spot<'_>, live: Option<&Value>, found: &mut Found) {
+    if let Some(live) = live {
+        let root = Spot::root(live);
+        immutable(&spec.field("selector"), &root.field("spec").field("selector"), found);
+    }
+}
+
+fn strategy(strategy: &Spot<'_>, found: &mut Found) {
+    let rolling = strategy.field("rollingUpdate");
+    match strategy.field("type").text() {
+        "Recreate" if rolling.is_set() => {
+            rolling.forbidden(found, "may not be specified when strategy `type` is 'Recreate'");
         }
+        "Recreate" => {}
+        "RollingUpdate" => rolling_update(&rolling, found),
+        other => unknown_strategy(strategy, other, &["Recreate", "RollingUpdate"], found),
     }
-    if let Some(live) = live
-        && live["spec"]["selector"] != spec["selector"]
-    {
-        violations.push(Violation::invalid("spec.selector", spec["selector"].clone(), "field is immutable"));
-    }
-    violations
 }
 
-fn validate_selector(spec: &Value) -> Option<Violation> {
-    let selector = &spec["selector"];
-    if !selector.is_object() {
-        return Some(Violation::required("spec.selector", ""));
-    }
-    let is_empty = LabelSelector::from_value(selector).is_some_and(|selector| selector.is_empty());
-    is_empty.then(|| Violation::invalid("spec.selector", selector.clone(), "empty selector is invalid for deployment"))
+/// Go shows the whole of a strategy that it does not know.
+pub(super) fn unknown_strategy(strategy: &Spot<'_>, name: &str, supported: &[&str], found: &mut Found) {
+    let shown = format!("{{\"Type\":{},\"RollingUpdate\":null}}", Value::from(name));
+    let supported: Vec<String> = supported.iter().map(|name| format!("{name:?}")).collect();
+    let why = format!("supported values: {}", supported.join(", "));
+    found.push(Violation::with_text(strategy.path(), Reason::NotSupported, &shown, &why));
 }
 
-fn validate_template(spec: &Value) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let labels = &spec["template"]["metadata"]["labels"];
-    let matches = match LabelSelector::from_value(&spec["selector"]) {
-        _ if !spec["selector"].is_object() => false,
-        Some(selector) => selector.is_empty() || selector.matches(labels.as_object()),
-        None => true,
-    };
-    if !matches {
-        let why = "`selector` does not match template `labels`";
-        violations.push(Violation::invalid("spec.template.metadata.labels", labels.clone(), why));
+fn rolling_update(rolling: &Spot<'_>, found: &mut Found) {
+    let (unavailable, surge) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
+    amount_or_share(&unavailable, found);
+    amount_or_share(&surge, found);
+    if amount(unavailable.value) == 0 && amount(surge.value) == 0 {
+        unavailable.invalid(found, "may not be 0 when `maxSurge` is 0");
     }
-    let pod = &spec["template"]["spec"];
-    violations.extend(pod::validate_spec(pod, "spec.template.spec"));
-    if let Some(policy) = pod["restartPolicy"].as_str().filter(|policy| *policy != "Always") {
-        let path = "spec.template.spec.restartPolicy";
-        violations.push(Violation::not_supported(path, policy, &["Always"]));
-    }
-    violations
+    at_most_all(&unavailable, found);
 }
 
-fn validate_strategy(strategy: &Value) -> Option<Violation> {
-    let rolling = &strategy["rollingUpdate"];
-    if strategy["type"] == "Recreate" && rolling.is_object() {
-        let why = "may not be specified when strategy `type` is 'Recreate'";
-        return Some(Violation::forbidden("spec.strategy.rollingUpdate", why));
+fn progress_deadline(spec: &Spot<'_>, found: &mut Found) {
+    let deadline = spec.field("progressDeadlineSeconds");
+    non_negative(&deadline, found);
+    if deadline.is_set() && deadline.int() <= spec.field("minReadySeconds").int() {
+        deadline.invalid(found, "must be greater than minReadySeconds");
     }
-    let is_zero = |amount: &Value| *amount == 0 || *amount == "0%";
-    if strategy["type"] == "RollingUpdate" && is_zero(&rolling["maxUnavailable"]) && is_zero(&rolling["maxSurge"]) {
-        let (path, why) = ("spec.strategy.rollingUpdate.maxUnavailable", "may not be 0 when `maxSurge` is 0");
-        return Some(Violation::invalid(path, rolling["maxUnavailable"].clone(), why));
-    }
-    None
 }
 
-fn negative(object: &Value, path: &str, fields: &[&str]) -> Vec<Violation> {
-    let violation = |field: &&str| {
-        let number = object[*field].as_i64().filter(|number| *number < 0)?;
-        let why = "must be greater than or equal to 0";
-        Some(Violation::invalid(format!("{path}.{field}"), number, why))
-    };
-    fields.iter().filter_map(violation).collect()
-}
-
-/// Finds what is wrong with the status of a Deployment or ReplicaSet.
-pub fn validate_status(object: &Value, _live: &Value) -> Vec<Violation> {
-    const COUNTS: [&str; 4] = [
+/// Finds what is wrong with the status of a Deployment.
+pub fn validate_deployment_status(object: &Value, live: &Value) -> Vec<Violation> {
+    const COUNTS: [&str; 8] = [
+        "observedGeneration",
+        "replicas",
         "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "collisionCount",
+    ];
+    status(object, live, &COUNTS, &["updatedReplicas", "readyReplicas", "availableReplicas"])
+}
+
+/// Finds what is wrong with the status of a ReplicaSet.
+pub fn validate_replica_set_status(object: &Value, live: &Value) -> Vec<Violation> {
+    const COUNTS: [&str; 6] = [
+        "replicas",
         "fullyLabeledReplicas",
         "readyReplicas",
         "availableReplicas",
+        "terminatingReplicas",
+        "observedGeneration",
     ];
-    let status = &object["status"];
-    let count = |field: &str| status[field].as_i64().unwrap_or(0);
-    let mut violations = negative(status, "status", &["observedGeneration", "replicas", "unavailableReplicas"]);
-    violations.extend(negative(status, "status", &COUNTS));
-    for field in COUNTS {
-        if count(field) > count("replicas") {
-            let why = "cannot be greater than status.replicas";
-            violations.push(Violation::invalid(format!("status.{field}"), count(field), why));
-        }
-    }
-    if count("availableReplicas") > count("readyReplicas") {
-        let why = "cannot be greater than readyReplicas";
-        violations.push(Violation::invalid("status.availableReplicas", count("availableReplicas"), why));
-    }
-    violations
+    status(object, live, &COUNTS, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"])
 }
 
-/// Finds what is wrong with a StatefulSet: most of it never changes.
-pub fn validate_stateful_set(object: &Value, live: Option<&Value>) -> Vec<Violation> {
-    const CHANGEABLE: [&str; 7] = [
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    ];
-    let mut violations = negative(&object["spec"], "spec", &["replicas"]);
-    violations.extend(validate_selector(&object["spec"]));
-    violations.extend(validate_template(&object["spec"]));
-    let Some(live) = live else { return violations };
-    let fixed = |object: &Value| {
-        let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
-        spec.retain(|name, _| !CHANGEABLE.contains(&name.as_str()));
-        spec
-    };
-    if fixed(object) != fixed(live) {
-        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
-            'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' \
-            are forbidden";
-        violations.push(Violation::forbidden("spec", why));
+fn status(object: &Value, live: &Value, counts: &[&str], parts: &[&str]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let root = Spot::root(object);
+    let status = root.field("status");
+    none_negative(&status, counts, &mut found);
+    not_above_replicas(&status, parts, &mut found);
+    let available = status.field("availableReplicas");
+    if available.int() > status.field("readyReplicas").int() {
+        available.invalid_as(&mut found, available.int(), "cannot be greater than readyReplicas");
     }
-    violations
+    not_decremented(&status, live, &mut found);
+    found
+}
+
+pub(super) fn not_above_replicas(status: &Spot<'_>, parts: &[&str], found: &mut Found) {
+    for part in parts.iter().map(|part| status.field(part)) {
+        if part.int() > status.field("replicas").int() {
+            part.invalid_as(found, part.int(), "cannot be greater than status.replicas");
+        }
+    }
+}
+
+pub(super) fn not_decremented(status: &Spot<'_>, live: &Value, found: &mut Found) {
+    let count = status.field("collisionCount");
+    if live["status"]["collisionCount"].as_i64().is_some_and(|before| before > count.int()) {
+        count.invalid_as(found, count.int(), "cannot be decremented");
+    }
 }

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// An address of either version; octets may have leading zeros.
-pub(super) fn is_ip(text: &str) -> bool {
+pub(crate) fn is_ip(text: &str) -> bool {
     match text.rsplit_once(':') {
         None => sloppy_v4(text).is_some(),
         Some((front, last)) if last.contains('.') => match sloppy_v4(last) {
@@ -33,7 +33,7 @@ fn all_zeros(octet: &str) -> Result<u8, ()> {
     }
 }
 
-pub(super) fn is_cidr(text: &str) -> bool {
+pub(crate) fn is_cidr(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else {
         return false;
     };

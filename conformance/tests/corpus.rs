@@ -1,0 +1,19 @@
+//! Our server on every case of `corpus/`, beside what the real server was seen to answer.
+
+use conformance::group::corpus;
+use conformance::report::Verdict;
+
+#[tokio::test]
+async fn our_server_answers_the_corpus_as_the_real_one_did() {
+    let findings = corpus::ours("").await.unwrap();
+    let different: Vec<String> = findings
+        .iter()
+        .filter_map(|finding| match &finding.verdict {
+            Verdict::Different(how) => Some(format!("{}\n{how}", finding.case)),
+            _ => None,
+        })
+        .collect();
+    assert!(findings.len() >= 150, "{} cases", findings.len());
+    let (count, all) = (different.len(), findings.len());
+    assert!(different.is_empty(), "{}\n{count} of {all} differ", different.join("\n\n"));
+}

@@ -1,0 +1,99 @@
+//! What clients are told of built-in objects that are taken although something is odd about them.
+// pkg/api/pod/warnings.go, pkg/api/service/warnings.go and pkg/registry/core/secret/strategy.go
+
+use super::rules::quantity;
+use super::spot::Spot;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+/// What is odd about an object of a kind.
+pub fn warnings(group: &str, plural: &str, object: &Value) -> Vec<String> {
+    let root = Spot::root(object);
+    let spec = root.field("spec");
+    match (group, plural) {
+        ("", "pods") => pod(&spec),
+        ("", "replicationcontrollers") => pod(&spec.field("template").field("spec")),
+        ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets") | ("batch", "jobs") => {
+            pod(&spec.field("template").field("spec"))
+        }
+        ("batch", "cronjobs") => pod(&spec.field("jobTemplate").field("spec").field("template").field("spec")),
+        ("", "services") => service(&spec),
+        ("", "secrets") => secret(object),
+        _ => Vec::new(),
+    }
+}
+
+fn pod(spec: &Spot<'_>) -> Vec<String> {
+    let mut odd = Vec::new();
+    for constraint in spec.field("topologySpreadConstraints").items() {
+        let selector = constraint.field("labelSelector");
+        if !selector.is_set() {
+            odd.push(format!("{}: a null labelSelector results in matching no pod", selector.path()));
+        }
+    }
+    for secret in spec.field("imagePullSecrets").items() {
+        let name = secret.field("name");
+        if name.text().is_empty() {
+            odd.push(format!("{}: invalid empty name \"\"", name.path()));
+        }
+    }
+    for volume in spec.field("volumes").items() {
+        odd.extend(empty_projection(&volume));
+    }
+    for list in ["initContainers", "containers"] {
+        spec.field(list).items().for_each(|container| odd.extend(fractions(&container)));
+    }
+    odd
+}
+
+fn empty_projection(volume: &Spot<'_>) -> Option<String> {
+    let projected = volume.field("projected");
+    let is_empty = |source: Spot<'_>| source.len() == 0;
+    let sources = projected.field("sources");
+    let odd = projected.is_set() && sources.items().any(is_empty);
+    odd.then(|| format!("volume {:?} (Projected) has no sources provided", volume.field("name").text()))
+}
+
+/// Bytes are counted whole.
+fn fractions(container: &Spot<'_>) -> Vec<String> {
+    let mut odd = Vec::new();
+    for kind in ["requests", "limits"] {
+        let resources = container.field("resources");
+        let amounts = resources.field(kind);
+        for name in ["memory", "ephemeral-storage"] {
+            let amount = amounts.key(name);
+            if let Some(quantity) = quantity(amount.value).filter(|quantity| !quantity.is_whole()) {
+                let shown = quantity.to_string();
+                odd.push(format!(
+                    "{}: fractional byte value {shown:?} is invalid, must be an integer",
+                    amount.path()
+                ));
+            }
+        }
+    }
+    odd
+}
+
+fn service(spec: &Spot<'_>) -> Vec<String> {
+    let mut odd = Vec::new();
+    if spec.field("externalIPs").len() > 0 {
+        odd.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
+    }
+    if spec.field("trafficDistribution").text() == "PreferClose" {
+        odd.push("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".to_owned());
+    }
+    odd
+}
+
+/// A certificate that nobody can use; that it is no certificate is all that is looked at.
+fn secret(secret: &Value) -> Vec<String> {
+    let text = |key: &str| {
+        let encoded = secret["data"][key].as_str().unwrap_or_default();
+        String::from_utf8_lossy(&STANDARD.decode(encoded).unwrap_or_default()).into_owned()
+    };
+    let odd = secret["type"] == "kubernetes.io/tls" && !text("tls.crt").contains("-----BEGIN ");
+    odd.then(|| "tls: failed to find any PEM data in certificate input".to_owned())
+        .into_iter()
+        .collect()
+}
