@@ -25,6 +25,21 @@ impl Figure {
     }
 }
 
+impl Figure {
+    /// The middle one of several figures of the same unit.
+    pub fn middle(mut figures: Vec<Figure>) -> Figure {
+        figures.sort_by(|a, b| a.number().total_cmp(&b.number()));
+        figures[figures.len() / 2]
+    }
+
+    fn number(self) -> f64 {
+        match self {
+            Figure::Time(time) => time.as_secs_f64(),
+            Figure::Rate(number) | Figure::Bytes(number) => number,
+        }
+    }
+}
+
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

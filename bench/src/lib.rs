@@ -1,6 +1,7 @@
 //! The same work on Flyball and on its peers: one module a group of measurements, one table for all of them.
 
 pub mod figure;
+pub mod frameworks;
 pub mod hello;
 pub mod kinds;
 pub mod reconciles;

@@ -1,6 +1,7 @@
 //! The `bench` command: the same work on Flyball and on its peers, in one run, printed as one table.
 
 use bench::{
+    frameworks::{self, Framework, Server},
     hello, kinds, reconciles,
     report::{self, Row},
     server,
@@ -17,6 +18,14 @@ struct Arguments {
     /// Exit with 1 where an aim is missed.
     #[arg(long)]
     check: bool,
+    #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = hundreds, help = "frameworks: with how many objects, in hundreds [default: 10000,50000]")]
+    objects: Vec<usize>,
+    /// frameworks: which of them
+    #[arg(long, value_delimiter = ',', value_name = "FRAMEWORK")]
+    only: Vec<Framework>,
+    /// frameworks: on which server
+    #[arg(long, value_delimiter = ',', value_name = "SERVER")]
+    against: Vec<Server>,
 }
 
 /// A group of measurements under one name.
@@ -29,14 +38,20 @@ const GROUPS: [Group; 4] = [
     ("server", server::rows),
 ];
 
+/// The group that prints a table of its own.
+const FRAMEWORKS: &str = "frameworks";
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let filter = arguments.filter.unwrap_or_default();
-    let chosen: Vec<Group> = GROUPS.into_iter().filter(|(name, _)| name.contains(&filter)).collect();
-    if chosen.is_empty() {
+    let filter = arguments.filter.as_deref().unwrap_or_default();
+    let chosen: Vec<Group> = GROUPS.into_iter().filter(|(name, _)| name.contains(filter)).collect();
+    let with_frameworks = FRAMEWORKS.contains(filter);
+    if chosen.is_empty() && !with_frameworks {
         let names = GROUPS.map(|(name, _)| name).join(", ");
-        eprintln!("bench: no group is called `{filter}`; there are: {names}");
-        return ExitCode::from(2);
+        return refused(&format!("no group is called `{filter}`; there are: {names}, {FRAMEWORKS}"));
+    }
+    if !with_frameworks && arguments.chooses_frameworks() {
+        return refused("--objects, --only and --against are for the group `frameworks`");
     }
     if cfg!(debug_assertions) {
         eprintln!("bench: this is a debug build; figures count in a release build: cargo run --release -p bench");
@@ -46,12 +61,54 @@ fn main() -> ExitCode {
         eprintln!("bench: {name} …");
         rows.extend(measure());
     }
-    print!("{}", report::table(&rows));
-    let missed = rows.iter().filter(|row| !row.ok()).count();
-    println!("{} of {} aims reached", rows.len() - missed, rows.len());
-    if arguments.check && missed > 0 {
+    if !rows.is_empty() {
+        println!("{}", report::table(&rows));
+    }
+    let (mut reached, mut asked) = (rows.iter().filter(|row| row.ok()).count(), rows.len());
+    if with_frameworks {
+        let aims = frameworks::run(&arguments.frameworks());
+        reached += aims.reached;
+        asked += aims.asked;
+    }
+    println!("{reached} of {asked} aims reached");
+    if arguments.check && reached < asked {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     }
+}
+
+impl Arguments {
+    fn chooses_frameworks(&self) -> bool {
+        !(self.objects.is_empty() && self.only.is_empty() && self.against.is_empty())
+    }
+
+    fn frameworks(&self) -> frameworks::Options {
+        let mut objects = if self.objects.is_empty() {
+            vec![10_000, 50_000]
+        } else {
+            self.objects.clone()
+        };
+        objects.sort_unstable();
+        objects.dedup();
+        frameworks::Options {
+            objects,
+            only: self.only.clone(),
+            against: self.against.clone(),
+        }
+    }
+}
+
+fn hundreds(text: &str) -> Result<usize, String> {
+    let number: usize = text.parse().map_err(|error| format!("{error}"))?;
+    if number >= 200 && number.is_multiple_of(100) {
+        Ok(number)
+    } else {
+        Err("it must be a multiple of 100, and at least 200".into())
+    }
+}
+
+fn refused(message: &str) -> ExitCode {
+    eprintln!("bench: {message}");
+    ExitCode::from(2)
 }

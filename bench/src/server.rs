@@ -1,7 +1,7 @@
 //! Flyball's API server beside etcd and kube-apiserver: the same requests over the same kind of connection, fsync on in both.
 
 mod load;
-mod start;
+pub(crate) mod start;
 
 use crate::{
     figure::{Figure, percentile},

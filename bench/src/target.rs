@@ -11,7 +11,11 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use rustls_pki_types::ServerName;
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tokio::{net::TcpStream, task::JoinHandle};
 use tokio_rustls::TlsConnector;
 
@@ -22,6 +26,8 @@ pub struct Target {
     pub name: &'static str,
     /// The processes it consists of.
     pub pids: Vec<u32>,
+    /// Where the way in was read from.
+    pub kubeconfig: PathBuf,
     address: SocketAddr,
     tls: TlsConnector,
 }
@@ -29,6 +35,7 @@ pub struct Target {
 impl Target {
     /// Reads the way in from a kubeconfig.
     pub async fn of(name: &'static str, kubeconfig: &Path, pids: Vec<u32>) -> Target {
+        let path = kubeconfig.to_owned();
         let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig is written at start");
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let config = config.expect("the kubeconfig is whole");
@@ -37,6 +44,7 @@ impl Target {
         Target {
             name,
             pids,
+            kubeconfig: path,
             address: ([127, 0, 0, 1], port).into(),
             tls: TlsConnector::from(Arc::new(tls)),
         }

@@ -8,7 +8,7 @@ mod error;
 mod kubeconfig;
 mod process;
 
-pub use binaries::Binaries;
+pub use binaries::{Binaries, cache_directory};
 pub use error::Error;
 pub use kubeconfig::Access;
 

@@ -112,10 +112,17 @@ async fn inside() -> Duration {
     median(times)
 }
 
-fn build() {
-    let arguments = ["build", "--release", "--quiet", "--package", "flyball-cli"];
-    let built = Command::new(env!("CARGO")).args(arguments).status().expect("cargo runs");
+/// Builds `flyball` as this program was built.
+pub fn build() {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["build", "--quiet", "--package", "flyball-cli"]).args(profile());
+    let built = command.status().expect("cargo runs");
     assert!(built.success(), "flyball-cli builds");
+}
+
+/// What makes cargo build into the folder that this program is in.
+pub fn profile() -> &'static [&'static str] {
+    if cfg!(debug_assertions) { &[] } else { &["--release"] }
 }
 
 /// The program beside this one: both are built into the same folder.

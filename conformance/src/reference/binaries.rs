@@ -25,7 +25,7 @@ impl Binaries {
     pub fn find_or_build() -> Result<Self, Error> {
         match env::var_os("KUBEBUILDER_ASSETS") {
             Some(directory) if !directory.is_empty() => Self::in_assets(Path::new(&directory)),
-            _ => Ok(Self::in_directory(&build::built(&cache_directory()?)?)),
+            _ => Ok(Self::in_directory(&build::built(&cache_directory("reference")?)?)),
         }
     }
 
@@ -58,12 +58,13 @@ impl Binaries {
     }
 }
 
-fn cache_directory() -> Result<PathBuf, Error> {
+/// Where what is built once and kept is kept, by what it is.
+pub fn cache_directory(name: &str) -> Result<PathBuf, Error> {
     let set = |name: &str| env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
     let home = || set("HOME").map(|home| home.join(".cache"));
     set("XDG_CACHE_HOME")
         .or_else(home)
-        .map(|cache| cache.join("flyball/reference"))
+        .map(|cache| cache.join("flyball").join(name))
         .ok_or(Error::NoCacheDirectory)
 }
 

@@ -1,0 +1,114 @@
+//! Flyball beside controller-runtime, kube-runtime and Kopf: the same kind, the same objects, each a process of its own.
+//!
+//! A peer is given KUBECONFIG, WORKERS and ROUND. With ROUND 0 it does nothing with each object and says `reconciled N`; else it
+//! sets `status.round` of each object that has another one, and says `written N`. It says so at every hundredth.
+
+mod cluster;
+mod measure;
+mod program;
+mod run;
+mod table;
+pub mod widget;
+
+use clap::ValueEnum;
+use cluster::Cluster;
+use program::Program;
+use table::Table;
+
+/// What is measured, as far as the command line chooses.
+pub struct Options {
+    /// How many objects there are; one or more, growing.
+    pub objects: Vec<usize>,
+    /// Which frameworks; all of them if empty.
+    pub only: Vec<Framework>,
+    /// Which servers; both if empty.
+    pub against: Vec<Server>,
+}
+
+/// Who does the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Framework {
+    /// This repository's.
+    Flyball,
+    /// Go's.
+    ControllerRuntime,
+    /// Rust's `Controller` of kube-runtime.
+    KubeRuntime,
+    /// Python's.
+    Kopf,
+}
+
+/// What they work against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Server {
+    /// etcd and kube-apiserver.
+    Reference,
+    /// `flyball up`, on disk.
+    Flyball,
+}
+
+impl Framework {
+    /// What the table calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Framework::Flyball => "flyball",
+            Framework::ControllerRuntime => "controller-runtime",
+            Framework::KubeRuntime => "kube-runtime",
+            Framework::Kopf => "kopf",
+        }
+    }
+}
+
+impl Server {
+    /// What the table calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Server::Reference => "etcd + kube-apiserver",
+            Server::Flyball => "flyball up, on disk",
+        }
+    }
+}
+
+/// How many aims were reached, of how many.
+pub struct Aims {
+    /// Reached.
+    pub reached: usize,
+    /// Asked for.
+    pub asked: usize,
+}
+
+/// Measures, and prints one table a server.
+pub fn run(options: &Options) -> Aims {
+    let chosen = |framework: &Framework| options.only.is_empty() || options.only.contains(framework);
+    let frameworks = Framework::value_variants().iter().copied().filter(chosen);
+    let programs: Vec<Program> = frameworks.map(Program::prepare).collect();
+    let servers = Server::value_variants().iter().copied();
+    let servers = servers.filter(|server| options.against.is_empty() || options.against.contains(server));
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let mut aims = Aims { reached: 0, asked: 0 };
+    for server in servers {
+        let table = runtime.block_on(compare(server, &programs, &options.objects));
+        println!("{table}");
+        aims.reached += table.aims().filter(|(_, reached)| *reached).count();
+        aims.asked += table.aims().count();
+    }
+    aims
+}
+
+async fn compare(server: Server, programs: &[Program], objects: &[usize]) -> Table {
+    let cluster = Cluster::start(server).await;
+    widget::install(&cluster.target).await;
+    let mut table = Table::new(server, programs);
+    let mut there = 0;
+    for (index, count) in objects.iter().copied().enumerate() {
+        widget::fill(&cluster.target, there..count).await;
+        there = count;
+        measure::starts(&cluster, programs, count, &mut table).await;
+        if index == 0 {
+            for workers in [1, 16] {
+                measure::writes(&cluster, programs, count, workers, &mut table).await;
+            }
+        }
+    }
+    table
+}
