@@ -2,14 +2,19 @@
 
 mod apply;
 mod condition;
+mod drift;
+mod own;
+mod round;
 mod status;
 mod unset;
 
 pub use apply::Applied;
 pub use condition::ConditionStatus;
 
+pub(crate) use round::Round;
+
 use crate::{
-    Cache, Controlled, Controller, Event, Key, Metrics, Result, Why,
+    Cache, Controlled, Controller, Event, Key, Metrics, Readiness, Result, Why,
     cache::{Mirror, ReadError, decode},
     kind::{Kind, Scope},
     object::{Object, Owner},
@@ -33,6 +38,8 @@ pub struct Context {
     /// Which reconcile this is, and why it runs.
     pub(crate) id: u64,
     pub(crate) why: Why,
+    /// What this reconcile has applied so far.
+    pub(crate) round: Arc<Round>,
 }
 
 /// An owner or a dependent of an object, of whatever kind.
@@ -73,10 +80,7 @@ impl Context {
         C: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
         let kind = Kind::of::<C>();
-        let key = match kind.scope {
-            Scope::Cluster => key.into(),
-            _ => key.into().in_namespace(self.object.key.namespace()),
-        };
+        let key = self.beside(&kind, key.into());
         let object = self.listed(&kind).await?.get(&key);
         Ok(object.map(|object| decode(&kind, &object)).transpose()?)
     }
@@ -146,6 +150,11 @@ impl Context {
         self.operator.recorder.publish(self, event);
     }
 
+    /// How far an object is, by the rules of its kind: see [`Readiness::of`].
+    pub fn readiness(&self, object: &impl serde::Serialize) -> Readiness {
+        Readiness::of(object, &self.now())
+    }
+
     /// The time, to the second, as Kubernetes keeps it. It follows tokio's clock, so a test may pause and advance it.
     pub fn now(&self) -> Time {
         self.operator.clock.time()
@@ -176,6 +185,14 @@ impl Context {
         let mirror = self.operator.cache.mirror_for(kind)?;
         mirror.ready().await?;
         Ok(mirror)
+    }
+
+    /// Where a name alone is: in the namespace of the object being reconciled, unless the kind has none.
+    fn beside(&self, kind: &Kind, key: Key) -> Key {
+        match kind.scope {
+            Scope::Cluster => key,
+            _ => key.in_namespace(self.object.key.namespace()),
+        }
     }
 
     pub(crate) fn kind(&self) -> &Kind {

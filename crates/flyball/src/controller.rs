@@ -26,7 +26,9 @@ pub struct Controller {
     object: (TypeId, &'static str),
     pub(crate) reconcile: Work<Action>,
     pub(crate) terminating: Option<Work<Action>>,
-    pub(crate) cleanup: Option<Work<()>>,
+    /// In order.
+    pub(crate) cleanup: Vec<Work<()>>,
+    pub(crate) cleanup_deadline: Option<Duration>,
     pub(crate) owned: Vec<Kind>,
     pub(crate) watched: Vec<Watched>,
     pub(crate) read: Vec<Kind>,
@@ -88,7 +90,8 @@ impl Controller {
             reconcile: erase(kind.clone(), work),
             kind,
             terminating: None,
-            cleanup: None,
+            cleanup: Vec::new(),
+            cleanup_deadline: None,
             owned: Vec::new(),
             watched: Vec::new(),
             read: Vec::new(),
@@ -178,14 +181,27 @@ impl Controller {
 
     /// Runs `cleanup` when an object is deleted, and lets it go once that succeeds.
     ///
-    /// The object carries a finalizer, `flyball.dev/` and the operator's name, from before its first reconcile.
+    /// The object carries a finalizer, `flyball.dev/` and the operator's name, from before its first reconcile. Given several
+    /// times, the cleanups run in that order, each after the one before has succeeded. If one fails, all are repeated from the
+    /// first, with the object's backoff; so each must bear to be repeated.
+    ///
+    /// An object whose cleanup cannot succeed any more is let go by its annotation `flyball.dev/skip-cleanup: "true"`, or by
+    /// [`Controller::cleanup_deadline`]; a warning event then tells of it.
     pub fn cleanup<K, Fut>(mut self, cleanup: impl Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static) -> Controller
     where
         K: DeserializeOwned + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
         self.expect::<K>("cleanup");
-        self.cleanup = Some(erase(self.kind.clone(), cleanup));
+        self.cleanup.push(erase(self.kind.clone(), cleanup));
+        self
+    }
+
+    /// Lets an object go whose cleanup has not succeeded this long after its deletion; never, unless set.
+    ///
+    /// A cleanup that is under way then is cancelled; one that waits for its next attempt does not get it.
+    pub fn cleanup_deadline(mut self, deadline: Duration) -> Controller {
+        self.cleanup_deadline = Some(deadline);
         self
     }
 

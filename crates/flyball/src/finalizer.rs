@@ -1,9 +1,15 @@
-//! The finalizer that stands for a controller's `cleanup`: added before the first reconcile, removed after the cleanup.
+//! The finalizer that stands for a controller's `cleanup`: added before the first reconcile, removed after the cleanup, or
+//! when the object need not wait for it any longer.
 
-use crate::{Context, Result, context::attempt, object::Object};
+use crate::{Action, Context, Controller, Error, Event, Outcome, Result, context::attempt, object::Object};
+use jiff::Timestamp;
 use kube::api::{Patch, PatchParams, Request};
 use serde_json::json;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
+
+/// Set to `true` on an object, this annotation lets it go without its cleanup.
+const SKIP: &str = "flyball.dev/skip-cleanup";
 
 /// What is to be done with an object that has a cleanup.
 pub(crate) enum Stage {
@@ -38,6 +44,58 @@ pub(crate) async fn add(ctx: &Context, finalizer: &str) -> Result<Context> {
     finalizers.push(finalizer.into());
     let object = write(ctx, "add finalizer to", finalizers).await?;
     Ok(Context { object: Arc::new(object), ..ctx.clone() })
+}
+
+/// Runs the cleanups in order, then lets the object go; at once if nobody is to wait for them any longer.
+pub(crate) async fn clean_up(controller: &Controller, ctx: &Context, finalizer: &str) -> Result {
+    if ctx.current().meta().annotation(SKIP).as_deref() == Some("true") {
+        return give_up(ctx, finalizer, &format!("the annotation {SKIP} says so")).await;
+    }
+    let left = controller.cleanup_deadline.map(|deadline| left(ctx, deadline));
+    let cleanups = async {
+        for cleanup in &controller.cleanup {
+            cleanup(ctx.object.clone(), ctx.clone()).await?;
+        }
+        Ok(())
+    };
+    let cleaned = match left {
+        None => Ok(cleanups.await),
+        Some(left) if left.is_zero() => Err(()),
+        Some(left) => timeout(left, cleanups).await.map_err(|_| ()),
+    };
+    match cleaned {
+        Ok(Ok(())) => {
+            remove(ctx, finalizer).await?;
+            Ok(Action::await_change())
+        }
+        Ok(Err(error)) => Err(in_time(error, left)),
+        Err(()) => give_up(ctx, finalizer, "it did not succeed in time").await,
+    }
+}
+
+/// How much of the deadline is left.
+fn left(ctx: &Context, deadline: Duration) -> Duration {
+    let meta = ctx.object.meta();
+    let deleted: Option<Timestamp> = meta.deletion_timestamp.as_deref().and_then(|time| time.parse().ok());
+    let passed = deleted.map(|deleted| ctx.operator.clock.now().duration_since(deleted));
+    let passed = passed.and_then(|passed| Duration::try_from(passed).ok()).unwrap_or_default();
+    deadline.saturating_sub(passed)
+}
+
+/// The error, retried when the deadline comes if not before.
+fn in_time(error: Error, left: Option<Duration>) -> Error {
+    match (error.outcome(), left) {
+        (Outcome::Permanent, Some(left)) => Error::retry_after(left, error.to_string()),
+        (Outcome::RetryAfter(delay), Some(left)) if delay > left => Error::retry_after(left, error.to_string()),
+        _ => error,
+    }
+}
+
+async fn give_up(ctx: &Context, finalizer: &str, why: &str) -> Result {
+    tracing::warn!(why, "the object goes without its cleanup");
+    ctx.event(Event::warning("CleanupSkipped", format!("let go without cleanup: {why}")).action("CleanUp"));
+    remove(ctx, finalizer).await?;
+    Ok(Action::await_change())
 }
 
 /// Removes the finalizer; if it was the last one, the object is gone.

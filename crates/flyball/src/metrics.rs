@@ -163,6 +163,11 @@ impl Metrics {
         self.instruments().events.with([type_, severity]).inc();
     }
 
+    /// A child that others had changed was put back.
+    pub(crate) fn drift_corrected(&self, kind: &str) {
+        self.instruments().drift.with([kind]).inc();
+    }
+
     /// This process leads an election, or does not.
     pub(crate) fn leads(&self, election: &str, leads: bool) {
         let value = f64::from(u8::from(leads));

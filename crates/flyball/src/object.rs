@@ -196,6 +196,12 @@ impl Meta<'_> {
         self.annotations.map(RawValue::get)
     }
 
+    /// The value of an annotation.
+    pub(crate) fn annotation(&self, name: &str) -> Option<String> {
+        let mut annotations: BTreeMap<String, String> = serde_json::from_str(self.annotations?.get()).ok()?;
+        annotations.remove(name)
+    }
+
     pub(crate) fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }

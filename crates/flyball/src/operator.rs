@@ -140,7 +140,7 @@ impl Operator {
             mistakes.push("the name must be lower-case letters, digits and dashes, 63 at most".into());
         }
         let mut cleaned = HashSet::new();
-        for controller in self.controllers.iter().filter(|controller| controller.cleanup.is_some()) {
+        for controller in self.controllers.iter().filter(|controller| !controller.cleanup.is_empty()) {
             if !cleaned.insert(controller.kind.id()) {
                 let kind = controller.kind.name();
                 mistakes.push(format!("two controllers clean up {kind}: one finalizer cannot wait for both"));
@@ -153,6 +153,11 @@ impl Operator {
                     "port {name} ({port}): its name must be at most 15 lower-case letters, digits and dashes, and \
                      neither metrics nor health, whose ports it must leave free"
                 ));
+            }
+        }
+        for controller in &self.controllers {
+            if controller.cleanup_deadline.is_some() && controller.cleanup.is_empty() {
+                mistakes.push(format!("{} has a deadline for its cleanup, and no cleanup", controller.kind.name()));
             }
         }
         if mistakes.is_empty() {

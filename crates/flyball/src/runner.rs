@@ -135,6 +135,7 @@ impl Desk {
             object,
             id,
             why: job.why.clone(),
+            round: Arc::default(),
         };
         let span = self.span(&job, id);
         async {
@@ -240,24 +241,20 @@ fn asked_to_wait(error: &Error) -> Duration {
 }
 
 async fn reconcile(controller: &Controller, ctx: Context, finalizer: &str) -> Result {
-    let Some(cleanup) = &controller.cleanup else {
+    if controller.cleanup.is_empty() {
         return if ctx.object.terminating {
             terminate(controller, ctx).await
         } else {
             run(controller, ctx).await
         };
-    };
+    }
     match finalizer::stage(&ctx.object, finalizer) {
         Stage::Reconcile => run(controller, ctx).await,
         Stage::Add => {
             let ctx = finalizer::add(&ctx, finalizer).await?;
             run(controller, ctx).await
         }
-        Stage::CleanUp => {
-            cleanup(ctx.object.clone(), ctx.clone()).await?;
-            finalizer::remove(&ctx, finalizer).await?;
-            Ok(Action::await_change())
-        }
+        Stage::CleanUp => finalizer::clean_up(controller, &ctx, finalizer).await,
         Stage::Terminating => terminate(controller, ctx).await,
     }
 }

@@ -1,9 +1,9 @@
 //! `Context::apply`: server-side apply of a child, with its owner's name, namespace and reference.
 
-use super::{Context, attempt, unset};
+use super::{Context, attempt, own::Ownership, unset};
 use crate::{
     Error, Key, Result,
-    kind::{Kind, Scope},
+    kind::{Form, Kind},
     object::Object,
 };
 use kube::{
@@ -11,8 +11,11 @@ use kube::{
     api::{Patch, PatchParams, Request},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use serde_json::Value;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 /// What an apply did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,23 +25,10 @@ pub enum Applied {
     Created,
     /// The child was changed, or might have been: its version before was not known.
     Configured,
+    /// The child had been changed by others since it was applied last, and was put back.
+    Corrected,
     /// The child was as it should be. Nothing was written.
     Unchanged,
-}
-
-/// Why a child cannot belong to its owner.
-#[derive(Debug, thiserror::Error)]
-enum Misfit {
-    #[error("apply {0}: a child must be an object with metadata")]
-    NoObject(String),
-    #[error("apply {kind} {key}: a child lives in its owner's namespace, which is {owner}")]
-    OtherNamespace { kind: String, key: Key, owner: String },
-    #[error("apply {kind} {key}: a cluster-scoped object cannot belong to one in a namespace")]
-    Cluster { kind: String, key: Key },
-    #[error("apply {kind} {key}: its owner is cluster-scoped, so it needs a namespace of its own")]
-    NoNamespace { kind: String, key: Key },
-    #[error("apply {kind} {key}: an object cannot be its own child")]
-    Itself { kind: String, key: Key },
 }
 
 impl Context {
@@ -49,41 +39,96 @@ impl Context {
     /// sent if the same was applied before and the child has not changed since.
     ///
     /// Fields that Rust's type of a built-in kind cannot leave out are not sent while they are empty.
+    ///
+    /// If the child was changed by others since the same was applied last, and is put back by this, the answer is
+    /// [`Applied::Corrected`]; it is logged, counted in `flyball_drift_corrected_total`, and told by an event.
     pub async fn apply<C>(&self, child: C) -> Result<Applied>
     where
         C: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
     {
+        self.apply_owned(child, Ownership::Controlled).await
+    }
+
+    /// As [`Context::apply`], for a child that several objects own together: none controls it, and it goes with the last.
+    ///
+    /// Each owner applies it as a manager of its own, the operator's name and the owner's uid; they had better agree on it.
+    pub async fn apply_shared<C>(&self, child: C) -> Result<Applied>
+    where
+        C: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
+    {
+        self.apply_owned(child, Ownership::Shared).await
+    }
+
+    async fn apply_owned<C>(&self, child: C, ownership: Ownership) -> Result<Applied>
+    where
+        C: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
+    {
         let kind = Kind::of::<C>();
-        let (key, child) = self.adopt(&kind, serde_json::to_value(child)?).map_err(Error::permanent)?;
+        let adopted = self.adopt(&kind, serde_json::to_value(child)?, ownership);
+        let (key, mut child) = adopted.inspect_err(|_| self.round.failed()).map_err(Error::permanent)?;
+        without_nulls(&mut child);
+        self.round.applies(&kind, &key);
+        let applied = self.apply_value::<C>(&kind, &key, child, ownership).await;
+        applied.inspect_err(|_| self.round.failed())
+    }
+
+    async fn apply_value<C>(&self, kind: &Kind, key: &Key, child: Value, ownership: Ownership) -> Result<Applied>
+    where
+        C: Serialize + DeserializeOwned,
+    {
         let hash = hash(&child);
         let mirror = self.operator.cache.mirror(&kind.id());
-        let before = mirror.as_ref().and_then(|mirror| mirror.get(&key));
-        if let (Some(mirror), Some(before)) = (&mirror, &before)
-            && mirror.notes(&key).applied == Some((hash, before.meta().fingerprint()))
-        {
+        let before = mirror.as_ref().and_then(|mirror| mirror.get(key));
+        let noted = mirror.as_ref().and_then(|mirror| mirror.notes(key).applied);
+        if before.as_ref().is_some_and(|before| noted == Some((hash, before.meta().fingerprint()))) {
             return Ok(Applied::Unchanged);
         }
-        let child = if unset::may_be_dropped(&kind) {
+        let child = if unset::may_be_dropped(kind) {
             unset::drop_from::<C>(child)
         } else {
             child
         };
-        let (created, after) = self.send(&kind, &key, &child).await?;
-        if let Some(mirror) = mirror {
-            mirror.note(&key, |notes| notes.applied = Some((hash, after.meta().fingerprint())));
+        let (created, after) = self.send(kind, key, &child, ownership).await?;
+        if let Some(mirror) = &mirror {
+            mirror.note(key, |notes| notes.applied = Some((hash, after.meta().fingerprint())));
         }
-        let unchanged = before.is_some_and(|before| before.uid == after.uid && before.version == after.version);
-        Ok(if created {
-            Applied::Created
-        } else if unchanged {
-            Applied::Unchanged
-        } else {
-            Applied::Configured
+        let before = before.filter(|before| before.uid == after.uid);
+        Ok(match (before, noted) {
+            _ if created => Applied::Created,
+            (Some(before), _) if before.version == after.version => Applied::Unchanged,
+            (Some(before), Some((noted, _))) if noted == hash => {
+                let form = mirror.map_or(Form::Metadata, |mirror| mirror.kind().form);
+                self.corrected(kind, key, &before, &after, form);
+                Applied::Corrected
+            }
+            _ => Applied::Configured,
         })
     }
 
-    async fn send(&self, kind: &Kind, key: &Key, child: &Value) -> Result<(bool, Object)> {
-        let params = PatchParams::apply(&self.operator.name).force();
+    /// Patches an object, as the operator's field manager, and answers with what it is then.
+    ///
+    /// A name alone means the namespace of the object being reconciled. `rbac` allows it for kinds that are owned; for others
+    /// declare [`Controller::needs`](crate::Controller::needs).
+    pub async fn patch<C>(&self, key: impl Into<Key>, patch: &Patch<impl Serialize>) -> Result<Arc<C>>
+    where
+        C: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
+        let kind = Kind::of::<C>();
+        let key = self.beside(&kind, key.into());
+        let params = PatchParams {
+            field_manager: Some(self.operator.name.clone()),
+            ..PatchParams::default()
+        };
+        let request = Request::new(kind.path(key.namespace())).patch(key.name(), &params, patch)?;
+        let (_, text) = self.request(request).await.map_err(attempt("patch", &kind, &key))?;
+        Ok(Arc::new(serde_json::from_str(&text)?))
+    }
+
+    async fn send(&self, kind: &Kind, key: &Key, child: &Value, ownership: Ownership) -> Result<(bool, Object)> {
+        let params = match ownership {
+            Ownership::Controlled => PatchParams::apply(&self.operator.name).force(),
+            Ownership::Shared => PatchParams::apply(&format!("{}/{}", self.operator.name, self.object.uid)).force(),
+        };
         let request = Request::new(kind.path(key.namespace())).patch(key.name(), &params, &Patch::Apply(child))?;
         let (created, text) = self.request(request).await.map_err(attempt("apply", kind, key))?;
         Ok((created, Object::parse(text)?))
@@ -101,56 +146,6 @@ impl Context {
         } else {
             Err(refused(&text))
         }
-    }
-
-    fn adopt(&self, kind: &Kind, mut child: Value) -> Result<(Key, Value), Misfit> {
-        let misfit = || Misfit::NoObject(kind.name().into());
-        let root = child.as_object_mut().ok_or_else(misfit)?;
-        root.insert("apiVersion".into(), kind.resource.api_version.clone().into());
-        root.insert("kind".into(), kind.name().into());
-        let metadata = root.entry("metadata").or_insert_with(|| json!({}));
-        let metadata = metadata.as_object_mut().ok_or_else(misfit)?;
-        let text = |field: Option<&Value>| field.and_then(Value::as_str).map(str::to_owned);
-        let name = text(metadata.get("name")).unwrap_or_else(|| self.object.key.name().into());
-        let key = self.place(kind, Key::from(name).in_namespace(text(metadata.get("namespace")).as_deref()))?;
-        metadata.insert("name".into(), key.name().into());
-        if let Some(namespace) = key.namespace() {
-            metadata.insert("namespace".into(), namespace.into());
-        }
-        let owners = metadata.entry("ownerReferences").or_insert_with(|| json!([]));
-        owners.as_array_mut().ok_or_else(misfit)?.push(self.owner_reference());
-        without_nulls(&mut child);
-        Ok((key, child))
-    }
-
-    /// Where a child goes, if it may go there: an owner is in the child's namespace, or in none.
-    fn place(&self, kind: &Kind, key: Key) -> Result<Key, Misfit> {
-        let (name, owner) = (kind.name().to_owned(), &self.object.key);
-        let key = if kind.scope == Scope::Cluster {
-            key
-        } else {
-            key.in_namespace(owner.namespace())
-        };
-        match (key.namespace(), owner.namespace()) {
-            _ if key == *owner && kind.id() == self.kind().id() => Err(Misfit::Itself { kind: name, key }),
-            (None, Some(_)) => Err(Misfit::Cluster { kind: name, key }),
-            (None, None) if kind.scope == Scope::Namespaced => Err(Misfit::NoNamespace { kind: name, key }),
-            (Some(child), Some(owner)) if child != owner => {
-                Err(Misfit::OtherNamespace { owner: owner.to_owned(), kind: name, key })
-            }
-            _ => Ok(key),
-        }
-    }
-
-    fn owner_reference(&self) -> Value {
-        json!({
-            "apiVersion": self.kind().resource.api_version,
-            "kind": self.kind().name(),
-            "name": self.object.key.name(),
-            "uid": &*self.object.uid,
-            "controller": true,
-            "blockOwnerDeletion": true,
-        })
     }
 }
 

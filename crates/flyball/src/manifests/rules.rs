@@ -67,7 +67,7 @@ impl Needed {
         if has_status(operator, kind) {
             self.kind(operator, kind, "/status", &["patch"]);
         }
-        if controller.cleanup.is_some() {
+        if !controller.cleanup.is_empty() {
             self.kind(operator, kind, "", &["patch"]);
         }
         if !controller.owned.is_empty() {

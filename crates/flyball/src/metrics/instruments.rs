@@ -34,7 +34,7 @@ pub(super) const NAMES: &[&str] = &[
     "controller_runtime_webhook_requests", "controller_runtime_webhook_latency_seconds",
     "resource_count", "resource_phase_count",
     "flyball_cache_objects", "flyball_cache_bytes", "flyball_cache_synced", "flyball_watch_restarts",
-    "flyball_event_to_reconcile_seconds", "flyball_writes_fenced",
+    "flyball_event_to_reconcile_seconds", "flyball_writes_fenced", "flyball_drift_corrected",
 ];
 
 /// The framework's metrics.
@@ -62,6 +62,7 @@ pub(super) struct Instruments {
     pub(super) rest_durations: Histograms<2>,
     pub(super) api_requests: Counters<3>,
     pub(super) fenced: Counters<1>,
+    pub(super) drift: Counters<1>,
     pub(super) leader_status: Gauges<1>,
     pub(super) master_status: Gauges<1>,
     pub(super) leader_transitions: Counters<1>,
@@ -107,6 +108,7 @@ impl Instruments {
             rest_durations: seconds(to, "rest_client_request_duration_seconds", "How long the API server takes to begin its answer", ["verb", "host"]),
             api_requests: counter(to, "flyball_api_requests", "Requests to the API server by what was asked of which resource", ["verb", "resource", "code"]),
             fenced: counter(to, "flyball_writes_fenced", "Writes that were not sent because this process does not lead", ["name"]),
+            drift: counter(to, "flyball_drift_corrected", "Children that others had changed and that were put back", ["kind"]),
             leader_status: gauge(to, "leader_election_status", "1 if this process leads, 0 if it follows", ["name"]),
             master_status: gauge(to, "leader_election_master_status", "1 if this process leads, 0 if it follows", ["name"]),
             leader_transitions: counter(to, "leader_transitions", "New leaders that were seen", ["name"]),

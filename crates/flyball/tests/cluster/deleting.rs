@@ -118,3 +118,87 @@ async fn an_object_that_is_being_deleted_is_not_reconciled_but_handed_to_termina
         .await;
     assert_eq!(told.recv().await.unwrap(), "terminating ada");
 }
+
+/// An operator with two cleanups that tell of themselves; the second fails until its object is gone.
+fn stuck(sender: &Told, deadline: Option<Duration>) -> Operator {
+    let telling_cleanup = |what: &'static str, succeeds: bool| {
+        let sender = sender.clone();
+        move |_: Arc<ConfigMap>, _: Context| {
+            let sender = sender.clone();
+            async move {
+                sender.send(what.into())?;
+                if succeeds {
+                    Ok(())
+                } else {
+                    Err(Error::permanent("the account is closed"))
+                }
+            }
+        }
+    };
+    let controller = Controller::new(async |_: Arc<ConfigMap>, _: Context| Ok(Action::await_change()))
+        .cleanup(telling_cleanup("first", true))
+        .cleanup(telling_cleanup("second", false));
+    let controller = match deadline {
+        Some(deadline) => controller.cleanup_deadline(deadline),
+        None => controller,
+    };
+    Operator::new("cleaner").controller(controller)
+}
+
+async fn reasons(world: &World) -> Vec<String> {
+    let events = world.api::<k8s_openapi::api::events::v1::Event>();
+    let events = events.list(&kube::api::ListParams::default()).await.unwrap();
+    events.into_iter().map(|event| event.reason.unwrap()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn cleanups_run_in_order_and_an_annotation_lets_an_object_go_without() {
+    let world = World::start().await;
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let _running = world.run(&stuck(&sender, None)).await;
+    world.create(config_map("ada", "a", "1")).await;
+    world.until("ada", |map: &ConfigMap| !map.finalizers().is_empty()).await;
+    world.delete::<ConfigMap>("ada").await;
+    assert_eq!(
+        (told.recv().await.unwrap(), told.recv().await.unwrap()),
+        ("first".into(), "second".into())
+    );
+    pass(Duration::from_secs(86_400)).await;
+    world.until("ada", |map: &ConfigMap| !map.finalizers().is_empty()).await;
+
+    let annotated = json!({ "metadata": { "annotations": { "flyball.dev/skip-cleanup": "true" } } });
+    world.merge::<ConfigMap>("ada", annotated).await;
+    world.until_gone::<ConfigMap>("ada").await;
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(reasons(&world).await, ["CleanupSkipped"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_cleanup_does_not_succeed_goes_at_its_deadline_and_not_before() {
+    let world = World::start().await;
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let _running = world.run(&stuck(&sender, Some(Duration::from_secs(3_000)))).await;
+    world.create(config_map("ada", "a", "1")).await;
+    world.until("ada", |map: &ConfigMap| !map.finalizers().is_empty()).await;
+    world.delete::<ConfigMap>("ada").await;
+    pass(Duration::from_secs(2_990)).await;
+    assert!(world.api::<ConfigMap>().get_opt("ada").await.unwrap().is_some());
+    world.until_gone::<ConfigMap>("ada").await;
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(reasons(&world).await, ["CleanupSkipped"]);
+    assert_eq!(told.recv().await.unwrap(), "first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cleanup_that_hangs_is_cancelled_at_its_deadline() {
+    let world = World::start().await;
+    let cleanup = async |_: Arc<ConfigMap>, _: Context| std::future::pending().await;
+    let controller = Controller::new(async |_: Arc<ConfigMap>, _: Context| Ok(Action::await_change()))
+        .cleanup(cleanup)
+        .cleanup_deadline(Duration::from_secs(60));
+    let _running = world.run(&Operator::new("cleaner").controller(controller)).await;
+    world.create(config_map("ada", "a", "1")).await;
+    world.until("ada", |map: &ConfigMap| !map.finalizers().is_empty()).await;
+    world.delete::<ConfigMap>("ada").await;
+    world.until_gone::<ConfigMap>("ada").await;
+}

@@ -7,6 +7,7 @@ mod deleting;
 mod failing;
 mod manifests;
 mod measuring;
+mod pruning;
 mod reading;
 mod running;
 mod triggering;
