@@ -14,7 +14,7 @@ pub use condition::ConditionStatus;
 pub(crate) use round::Round;
 
 use crate::{
-    Cache, Controlled, Controller, Event, Key, Metrics, Readiness, Result, Why,
+    Cache, Controlled, Controller, Event, Events, Key, Metrics, Readiness, Result, Why,
     cache::{Mirror, ReadError, decode},
     kind::{Kind, Scope},
     object::{Object, Owner},
@@ -145,9 +145,15 @@ impl Context {
         format!("{:016x}", self.id)
     }
 
-    /// Publishes an event about the object being reconciled. It waits for nothing.
+    /// Publishes an event about the object being reconciled. It waits for nothing; [`EventPolicy`](crate::EventPolicy) says what
+    /// becomes of many.
     pub fn event(&self, event: Event) {
         self.operator.recorder.publish(self, event);
+    }
+
+    /// What the operator remembers of its events.
+    pub fn events(&self) -> &Events {
+        self.operator.recorder.events()
     }
 
     /// How far an object is, by the rules of its kind: see [`Readiness::of`].

@@ -1,4 +1,15 @@
-//! An event as an author publishes it.
+//! An event as an author publishes it, and what becomes of it: correlated, published, remembered.
+
+mod body;
+mod correlate;
+mod history;
+mod recorder;
+
+pub use history::{EventFilter, EventRecord, Events};
+
+pub(crate) use recorder::{Recorder, channel};
+
+use std::time::Duration;
 
 /// Something that happened to an object, for those who `kubectl describe` it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -11,29 +22,77 @@ pub struct Event {
     pub(crate) field: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Severity {
-    Normal,
+/// How bad it is. Kubernetes knows two types: what is worse than information is a `Warning` there.
+///
+/// `Error` and `Critical` are also a label of the published event: `kubectl get events -l flyball.dev/severity=critical`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// It went as it should.
+    Info,
+    /// Somebody should look at it.
     Warning,
+    /// It failed.
+    Error,
+    /// It failed, and somebody must act.
+    Critical,
+}
+
+/// The API that events are published through. Those of either can be read through both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventApi {
+    /// `events.k8s.io/v1`: repeats are a series.
+    #[default]
+    Events,
+    /// The core group's `v1`: repeats are a count.
+    Core,
+}
+
+/// How events are published and remembered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventPolicy {
+    /// The API that they are published through.
+    pub api: EventApi,
+    /// The same event within this time of the last one is counted, not published anew.
+    pub window: Duration,
+    /// After this many events within the window that differ in their note only, the others are counted as one.
+    pub similar: usize,
+    /// How many writes one object's events may cost at once.
+    pub burst: u32,
+    /// After how long one more write is allowed. What is over the limit is counted until then.
+    pub refill: Duration,
+    /// How many events are remembered.
+    pub history: usize,
+}
+
+impl Default for EventPolicy {
+    /// A minute's window, ten thousand remembered; the rest as client-go's correlator: 10 similar, 25 at once, 1 per 5 minutes.
+    fn default() -> EventPolicy {
+        EventPolicy {
+            api: EventApi::Events,
+            window: Duration::from_secs(60),
+            similar: 10,
+            burst: 25,
+            refill: Duration::from_secs(300),
+            history: 10_000,
+        }
+    }
 }
 
 impl Event {
+    /// An event: a reason in CamelCase, and a sentence.
+    pub fn new(severity: Severity, reason: impl Into<String>, note: impl Into<String>) -> Event {
+        let (reason, note) = (reason.into(), note.into());
+        Event { severity, reason, action: None, note, by: None, field: None }
+    }
+
     /// Tells of something that went as it should: a reason in CamelCase, and a sentence.
     pub fn normal(reason: impl Into<String>, note: impl Into<String>) -> Event {
-        let (reason, note) = (reason.into(), note.into());
-        Event {
-            severity: Severity::Normal,
-            reason,
-            action: None,
-            note,
-            by: None,
-            field: None,
-        }
+        Event::new(Severity::Info, reason, note)
     }
 
     /// Tells of something that somebody should look at: a reason in CamelCase, and a sentence.
     pub fn warning(reason: impl Into<String>, note: impl Into<String>) -> Event {
-        Event { severity: Severity::Warning, ..Event::normal(reason, note) }
+        Event::new(Severity::Warning, reason, note)
     }
 
     /// Says what was being done, in CamelCase; `Reconcile` unless set.
@@ -56,11 +115,30 @@ impl Event {
 }
 
 impl Severity {
-    /// The `type` of a Kubernetes event.
-    pub(crate) fn as_str(self) -> &'static str {
+    /// The `type` of the Kubernetes event.
+    pub fn event_type(self) -> &'static str {
         match self {
-            Severity::Normal => "Normal",
-            Severity::Warning => "Warning",
+            Severity::Info => "Normal",
+            _ => "Warning",
         }
     }
+
+    /// Its name in lower case, as in the label and the metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
+/// What an event is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Regarding {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) key: crate::Key,
+    pub(crate) uid: Box<str>,
 }

@@ -1,6 +1,6 @@
 //! An operator as a value: its name, its kinds, its controllers and tasks. It is inert until it is started.
 
-use crate::{Config, Controller, Error, Metrics, Result, Running, config};
+use crate::{Config, Controller, Error, EventPolicy, Metrics, Result, Running, config};
 use futures::future::BoxFuture;
 use k8s_openapi::{
     api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -20,6 +20,7 @@ pub struct Operator {
     permissions: Vec<PolicyRule>,
     served: Vec<(String, u16)>,
     metrics: Option<Metrics>,
+    events: EventPolicy,
 }
 
 /// Work beside the controllers.
@@ -40,6 +41,7 @@ impl Operator {
             permissions: Vec::new(),
             served: Vec::new(),
             metrics: None,
+            events: EventPolicy::default(),
         }
     }
 
@@ -91,6 +93,12 @@ impl Operator {
         self
     }
 
+    /// Says how events are published and remembered.
+    pub fn events(mut self, policy: EventPolicy) -> Operator {
+        self.events = policy;
+        self
+    }
+
     /// The operator's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -115,6 +123,10 @@ impl Operator {
 
     pub(crate) fn controllers(&self) -> &[Controller] {
         &self.controllers
+    }
+
+    pub(crate) fn event_policy(&self) -> EventPolicy {
+        self.events
     }
 
     pub(crate) fn own_metrics(&self) -> Metrics {

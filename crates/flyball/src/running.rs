@@ -1,8 +1,8 @@
 //! An operator at work, until it is stopped.
 
 use crate::{
-    Backoff, Cache, Controller, Error, Metrics, Operator, Result, client, clock::Clock, crds, metrics, operator::Task,
-    recorder, runner::panicked, shared::Shared,
+    Backoff, Cache, Controller, Error, Events, Metrics, Operator, Result, client, clock::Clock, crds, event, metrics,
+    operator::Task, runner::panicked, shared::Shared,
 };
 use futures::FutureExt;
 use kube::Client;
@@ -28,7 +28,7 @@ impl Running {
         let cache = Cache::default();
         let metrics = operator.own_metrics();
         let client = client::observed(metrics::measured(client, metrics.clone()), cache.clone());
-        let (recorder, publisher) = recorder::channel();
+        let (recorder, publisher) = event::channel(operator.event_policy());
         let clock = Clock::start();
         let shared = Arc::new(Shared {
             name: operator.name().to_owned(),
@@ -57,6 +57,11 @@ impl Running {
     /// What the operator counts and measures.
     pub fn metrics(&self) -> &Metrics {
         &self.operator.metrics
+    }
+
+    /// What the operator remembers of its events.
+    pub fn events(&self) -> &Events {
+        self.operator.recorder.events()
     }
 
     /// Stops: begins no reconcile, lets those under way end, publishes what events are left.

@@ -5,9 +5,9 @@ use crate::{
     cache::{Followed, Mirror},
     clock::Clock,
     connect,
+    event::Recorder,
     kind::Kind,
     metrics::ControllerMetrics,
-    recorder::Recorder,
     runner::Desk,
     work::WorkQueue,
 };

@@ -52,7 +52,7 @@ fn leases(name: &str) -> Value {
             "apiGroups": ["coordination.k8s.io"],
             "resources": ["leases"],
             "resourceNames": [name],
-            "verbs": ["get", "update", "patch"],
+            "verbs": ["get", "list", "watch", "update"],
         },
     ])
 }

@@ -1,7 +1,7 @@
 //! The least that an operator must be allowed, derived from what it declares.
 
 use crate::{
-    Controller, Operator,
+    Controller, EventApi, Operator,
     kind::{Kind, Scope},
 };
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -45,7 +45,11 @@ impl Needed {
             needed.controller(operator, controller);
         }
         // An event is in the namespace of its object, or in `default`.
-        needed.namespaced.add("events.k8s.io", "events", &["create", "patch"]);
+        let group = match operator.event_policy().api {
+            EventApi::Events => "events.k8s.io",
+            EventApi::Core => "",
+        };
+        needed.namespaced.add(group, "events", &["create", "patch"]);
         needed.install(operator);
         needed.cluster.add("authentication.k8s.io", "tokenreviews", &["create"]);
         needed.cluster.add("authorization.k8s.io", "subjectaccessreviews", &["create"]);

@@ -10,6 +10,7 @@ mod measuring;
 mod pruning;
 mod reading;
 mod running;
+mod telling;
 mod triggering;
 mod watching;
 mod world;

@@ -115,7 +115,7 @@ async fn every_name_that_dashboards_know_is_there() {
 
     assert_eq!(scrape.value("resource_count{kind=\"ConfigMap\",namespace=\"default\"}"), 6.0);
     assert_eq!(scrape.value("resource_phase_count{kind=\"Pod\",phase=\"Pending\"}"), 1.0);
-    assert!(scrape.value("event_total{type=\"Warning\",severity=\"Warning\"}") >= 6.0);
+    assert!(scrape.value("event_total{type=\"Warning\",severity=\"warning\"}") >= 6.0);
     assert_eq!(scrape.value("fared_total{how=\"well\"}"), 1.0);
 
     assert!(scrape.value("flyball_cache_objects{kind=\"ConfigMap\"}") >= 6.0);

@@ -99,12 +99,12 @@ async fn an_event_that_repeats_is_one_series() {
     async fn complain(map: Arc<ConfigMap>, ctx: Context) -> Result {
         let note = format!("{} is wrong", map.data.as_ref().unwrap()["a"]);
         ctx.event(Event::warning("Wrong", note).action("Check"));
-        Ok(Action::requeue_after(Duration::from_secs(60)))
+        Ok(Action::requeue_after(Duration::from_secs(30)))
     }
     let world = World::start().await;
     let _running = world.run(&Operator::new("complainer").controller(Controller::new(complain))).await;
     let map = world.create(config_map("ada", "a", "1")).await;
-    pass(Duration::from_secs(150)).await;
+    pass(Duration::from_secs(75)).await;
     let events = world.api::<Published>().list(&Default::default()).await.unwrap().items;
     assert_eq!(events.len(), 1);
     let event = &events[0];

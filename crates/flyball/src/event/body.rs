@@ -1,0 +1,121 @@
+//! An event as the API server takes it, in either API, and how a repeat changes it.
+
+use super::{Event, EventApi, Regarding, Severity};
+use crate::clock::Clock;
+use serde_json::{Value, json};
+
+/// The API server refuses longer notes.
+const NOTE: usize = 1_024;
+/// Under this label `Error` and `Critical` can be selected, which Kubernetes' own types do not tell apart.
+const SEVERITY: &str = "flyball.dev/severity";
+
+/// Where events are, of objects in a namespace or in none.
+pub(super) fn namespace(regarding: &Regarding) -> &str {
+    regarding.key.namespace().unwrap_or("default")
+}
+
+pub(super) fn path(api: EventApi, namespace: &str) -> String {
+    match api {
+        EventApi::Events => format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"),
+        EventApi::Core => format!("/api/v1/namespaces/{namespace}/events"),
+    }
+}
+
+/// A new event. `stamp` makes its name its own.
+pub(super) fn new(
+    api: EventApi,
+    operator: &str,
+    clock: Clock,
+    stamp: i128,
+    regarding: &Regarding,
+    event: &Event,
+    note: &str,
+) -> Value {
+    let mut metadata = json!({ "name": name(regarding.key.name(), stamp), "namespace": namespace(regarding) });
+    if event.severity > Severity::Warning {
+        metadata["labels"] = json!({ SEVERITY: event.severity.as_str() });
+    }
+    let object = object(regarding, event);
+    let (note, controller) = (shortened(note), event.by.as_deref().unwrap_or(operator));
+    let common = json!({
+        "kind": "Event",
+        "metadata": metadata,
+        "action": event.action.as_deref().unwrap_or("Reconcile"),
+        "reason": event.reason,
+        "reportingInstance": operator,
+        "type": event.severity.event_type(),
+    });
+    let special = match api {
+        EventApi::Events => json!({
+            "apiVersion": "events.k8s.io/v1",
+            "eventTime": micros(clock),
+            "note": note,
+            "regarding": object,
+            "reportingController": controller,
+        }),
+        EventApi::Core => json!({
+            "apiVersion": "v1",
+            "count": 1,
+            "firstTimestamp": clock.time(),
+            "involvedObject": object,
+            "lastTimestamp": clock.time(),
+            "message": note,
+            "reportingComponent": controller,
+            "source": { "component": controller },
+        }),
+    };
+    let (Value::Object(mut body), Value::Object(special)) = (common, special) else {
+        unreachable!("both were written as objects")
+    };
+    body.extend(special);
+    Value::Object(body)
+}
+
+/// The merge patch that tells a new count. `events.k8s.io` lets nothing else of an event change.
+pub(super) fn repeat(api: EventApi, clock: Clock, count: u32) -> Value {
+    match api {
+        EventApi::Events => json!({ "series": { "count": count, "lastObservedTime": micros(clock) } }),
+        EventApi::Core => json!({ "count": count, "lastTimestamp": clock.time() }),
+    }
+}
+
+fn object(regarding: &Regarding, event: &Event) -> Value {
+    let mut object = json!({
+        "apiVersion": regarding.api_version,
+        "kind": regarding.kind,
+        "name": regarding.key.name(),
+        "uid": &*regarding.uid,
+    });
+    if let Some(namespace) = regarding.key.namespace() {
+        object["namespace"] = namespace.into();
+    }
+    if let Some(path) = &event.field {
+        object["fieldPath"] = path.as_str().into();
+    }
+    object
+}
+
+/// A name as client-go gives it: the object's, and the time. An object may be called `system:node`, an event may not.
+fn name(object: &str, stamp: i128) -> String {
+    let allowed = |c: char| {
+        if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let object: String = object.chars().take(200).map(allowed).collect();
+    format!("{}.{stamp:x}", object.trim_matches(['-', '.']))
+}
+
+fn shortened(note: &str) -> &str {
+    let mut end = note.len().min(NOTE);
+    while !note.is_char_boundary(end) {
+        end -= 1;
+    }
+    &note[..end]
+}
+
+fn micros(clock: Clock) -> String {
+    format!("{:.6}", clock.now())
+}
