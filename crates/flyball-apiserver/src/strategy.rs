@@ -353,7 +353,11 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     (
         "flowcontrol.apiserver.k8s.io",
         "prioritylevelconfigurations",
-        Strategy { status_keeps_metadata: true, ..COUNTED },
+        Strategy {
+            default: builtin::storage::default_level,
+            status_keeps_metadata: true,
+            ..COUNTED
+        },
     ),
     (
         "networking.k8s.io",
@@ -450,7 +454,11 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         Strategy { default: builtin::storage::default_class, ..RETURNED },
     ),
     ("storage.k8s.io", "volumeattachments", Strategy { returns_deleted: true, ..CONDITIONAL }),
-    ("storage.k8s.io", "volumeattributesclasses", RETURNED),
+    (
+        "storage.k8s.io",
+        "volumeattributesclasses",
+        Strategy { prepare: builtin::volume::prepare_attributes, ..RETURNED },
+    ),
 ];
 
 const EVENT: Strategy = Strategy {

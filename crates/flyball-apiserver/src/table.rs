@@ -1,14 +1,18 @@
 //! `Table`: what `kubectl get` shows. Which columns a kind has and what stands in them; the kinds that users look at
 //! most have columns of their own, custom resources have those of their definition, all others a name and a time.
 
+mod admission;
 mod age;
 mod custom;
 mod event;
 mod job;
+mod network;
 mod node;
 mod plain;
 mod pod;
+mod policy;
 mod service;
+mod storage;
 mod workload;
 
 use crate::negotiate::{Include, Meta};
@@ -24,6 +28,7 @@ pub struct Printer {
 
 enum Cells {
     BuiltIn(fn(&Value, Timestamp) -> Vec<Value>),
+    Each(&'static [Shown]),
     Custom(Vec<custom::Column>),
 }
 
@@ -36,6 +41,9 @@ struct Column {
     wide: bool,
 }
 
+/// A column and what stands in it.
+type Shown = (Column, fn(&Value, Timestamp) -> Value);
+
 impl Printer {
     /// The printer for a kind.
     pub fn of(kind: &Kind) -> Printer {
@@ -47,6 +55,12 @@ impl Printer {
             let columns = std::iter::once(definition(&NAME)).chain(own.iter().map(custom::definition)).collect();
             let cells = Cells::Custom(own.iter().map(custom::Column::new).collect());
             return Printer { columns, cells };
+        }
+        if let Some(shown) = shown(&kind.resource.group, &kind.resource.kind) {
+            return Printer {
+                columns: shown.iter().map(|(column, _)| definition(column)).collect(),
+                cells: Cells::Each(shown),
+            };
         }
         let (columns, cells) = built_in(&kind.resource.group, &kind.resource.kind);
         Printer {
@@ -87,6 +101,7 @@ impl Printer {
     fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         match &self.cells {
             Cells::BuiltIn(cells) => cells(object, now),
+            Cells::Each(shown) => shown.iter().map(|(_, cell)| cell(object, now)).collect(),
             Cells::Custom(columns) => {
                 let cells = columns.iter().map(|column| column.cell(object, now));
                 std::iter::once(json!(name(object))).chain(cells).collect()
@@ -97,8 +112,23 @@ impl Printer {
 
 /// An object reduced to its metadata.
 pub fn partial(mut object: Value, meta: Meta) -> Value {
-    let metadata = object.get_mut("metadata").map(Value::take).unwrap_or_else(|| json!({}));
+    let mut metadata = object.get_mut("metadata").map(Value::take).unwrap_or_else(|| json!({}));
+    if object["kind"] == "DaemonSet" {
+        forget_template_generation(&mut metadata);
+    }
     json!({"kind": "PartialObjectMetadata", "apiVersion": meta.api_version(), "metadata": metadata})
+}
+
+/// A DaemonSet's count of templates is a field of Go's own type, and an annotation only where the whole is shown.
+fn forget_template_generation(metadata: &mut Value) {
+    let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+    let is_empty = annotations.is_some_and(|annotations| {
+        annotations.remove("deprecated.daemonset.template.generation");
+        annotations.is_empty()
+    });
+    if let Some(members) = metadata.as_object_mut().filter(|_| is_empty) {
+        members.remove("annotations");
+    }
 }
 
 /// The columns of a built-in kind and how its cells are filled.
@@ -124,6 +154,61 @@ fn built_in(group: &str, kind: &str) -> BuiltIn {
     }
 }
 
+/// Kinds that are shown column by column.
+// pkg/printers/internalversion/printers.go
+fn shown(group: &str, kind: &str) -> Option<&'static [Shown]> {
+    Some(match (group, kind) {
+        ("", "Endpoints") => network::ENDPOINTS,
+        ("", "PersistentVolume") => storage::VOLUME,
+        ("", "PersistentVolumeClaim") => storage::CLAIM,
+        ("", "PodTemplate") => workload::POD_TEMPLATE,
+        ("", "ReplicationController") => workload::REPLICATION_CONTROLLER,
+        ("", "ResourceQuota") => policy::QUOTA,
+        ("apps", "ControllerRevision") => policy::REVISION,
+        ("autoscaling", "HorizontalPodAutoscaler") => policy::AUTOSCALER,
+        ("batch", "CronJob") => job::CRON_JOB,
+        ("certificates.k8s.io", "CertificateSigningRequest") => policy::SIGNING_REQUEST,
+        ("discovery.k8s.io", "EndpointSlice") => network::ENDPOINT_SLICE,
+        ("networking.k8s.io", "Ingress") => network::INGRESS,
+        ("networking.k8s.io", "IngressClass") => network::INGRESS_CLASS,
+        ("networking.k8s.io", "IPAddress") => network::IP_ADDRESS,
+        ("networking.k8s.io", "NetworkPolicy") => network::NETWORK_POLICY,
+        ("networking.k8s.io", "ServiceCIDR") => network::SERVICE_CIDR,
+        ("node.k8s.io", "RuntimeClass") => storage::RUNTIME_CLASS,
+        ("policy", "PodDisruptionBudget") => policy::BUDGET,
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => policy::BINDING,
+        ("scheduling.k8s.io", "PriorityClass") => storage::PRIORITY_CLASS,
+        _ => return shown_of_the_cluster(group, kind),
+    })
+}
+
+/// The same of what administrators look at.
+fn shown_of_the_cluster(group: &str, kind: &str) -> Option<&'static [Shown]> {
+    const ADMISSION: &str = "admissionregistration.k8s.io";
+    const FLOW: &str = "flowcontrol.apiserver.k8s.io";
+    const STORAGE: &str = "storage.k8s.io";
+    Some(match (group, kind) {
+        (ADMISSION, "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration") => admission::WEBHOOKS,
+        (ADMISSION, "ValidatingAdmissionPolicy") => admission::VALIDATING_POLICY,
+        (ADMISSION, "MutatingAdmissionPolicy") => admission::MUTATING_POLICY,
+        (ADMISSION, "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => admission::POLICY_BINDING,
+        (FLOW, "FlowSchema") => admission::FLOW_SCHEMA,
+        (FLOW, "PriorityLevelConfiguration") => admission::PRIORITY_LEVEL,
+        ("resource.k8s.io", "DeviceClass" | "ResourceClaimTemplate") => admission::AGED_ONLY,
+        ("resource.k8s.io", "ResourceClaim") => admission::RESOURCE_CLAIM,
+        ("resource.k8s.io", "ResourceSlice") => admission::RESOURCE_SLICE,
+        (STORAGE, "CSIDriver") => storage::CSI_DRIVER,
+        (STORAGE, "CSINode") => storage::CSI_NODE,
+        (STORAGE, "StorageClass") => storage::STORAGE_CLASS,
+        (STORAGE, "VolumeAttachment") => storage::ATTACHMENT,
+        (STORAGE, "VolumeAttributesClass") => storage::ATTRIBUTES,
+        _ => return None,
+    })
+}
+
+const NAMED: Shown = (NAME, |object, _| json!(name(object)));
+const AGED: Shown = (AGE, age);
+
 const NAME: Column = column("Name", "string", "The object's name, unique among its kind in a namespace.");
 const AGE: Column = column("Age", "string", "How long ago the object was created.");
 
@@ -137,7 +222,11 @@ const fn wide(name: &'static str, kind: &'static str, description: &'static str)
 
 fn definition(column: &Column) -> Value {
     let Column { name, kind, description, wide } = column;
-    let format = if *name == "Name" { "name" } else { "" };
+    let format = if matches!(*name, "Name" | "Attacher") {
+        "name"
+    } else {
+        ""
+    };
     let priority = u8::from(*wide);
     json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority})
 }
@@ -160,6 +249,22 @@ fn number(object: &Value, pointer: &str) -> i64 {
 
 fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     object.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The texts of a list.
+fn joined(items: &[Value], between: &str) -> String {
+    items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(between)
+}
+
+fn none() -> Value {
+    json!("<none>")
+}
+
+/// A name, and whether its object is the one that is used by default.
+fn default_name(object: &Value, annotation: &str) -> String {
+    let annotations = object.pointer("/metadata/annotations");
+    let is_default = annotations.is_some_and(|annotations| annotations[annotation] == "true");
+    format!("{}{}", name(object), if is_default { " (default)" } else { "" })
 }
 
 /// `a=1,b=2`, or `<none>`.

@@ -1,7 +1,7 @@
-//! Jobs.
+//! Jobs and CronJobs.
 
-use super::workload::{CONTAINERS, IMAGES, SELECTOR, containers, selector};
-use super::{AGE, Column, NAME, age, column, list, name, number, or_none, text};
+use super::workload::{CONTAINERS, IMAGES, SELECTOR, containers, containers_at, selector, selector_at};
+use super::{AGE, AGED, Column, NAME, NAMED, Shown, age, column, list, name, none, number, or_none, text};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -64,3 +64,37 @@ fn duration(job: &Value, now: Timestamp) -> String {
         (Some(start), end) => super::age::human(end.unwrap_or(now).duration_since(start).as_secs()),
     }
 }
+
+const TEMPLATE: &str = "/spec/jobTemplate/spec/template/spec/containers";
+
+pub(super) const CRON_JOB: &[Shown] = &[
+    NAMED,
+    (column("Schedule", "string", "When it runs."), |object, _| {
+        json!(text(object, "/spec/schedule"))
+    }),
+    (column("Timezone", "string", "Whose clock that is."), |object, _| {
+        json!(or_none(text(object, "/spec/timeZone")))
+    }),
+    (column("Suspend", "boolean", "Whether it is held back."), |object, _| {
+        match object.pointer("/spec/suspend") {
+            Some(Value::Bool(true)) => json!("True"),
+            Some(Value::Bool(false)) => json!("False"),
+            _ => json!("<unset>"),
+        }
+    }),
+    (column("Active", "integer", "Jobs that run now."), |object, _| {
+        json!(list(object, "/status/active").len())
+    }),
+    (column("Last Schedule", "string", "When it ran last."), |object, now| {
+        match object.pointer("/status/lastScheduleTime") {
+            Some(time) => json!(super::age::since(Some(time), now)),
+            None => none(),
+        }
+    }),
+    AGED,
+    (CONTAINERS, |object, _| json!(containers_at(object, TEMPLATE, "/name"))),
+    (IMAGES, |object, _| json!(containers_at(object, TEMPLATE, "/image"))),
+    (SELECTOR, |object, _| {
+        json!(or_none(&selector_at(object, "/spec/jobTemplate/spec/selector")))
+    }),
+];

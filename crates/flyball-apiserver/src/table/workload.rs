@@ -1,6 +1,6 @@
 //! Deployments, ReplicaSets, StatefulSets and DaemonSets.
 
-use super::{AGE, Column, NAME, age, column, labels, list, name, number, or_none, text, wide};
+use super::{AGE, AGED, Column, NAME, NAMED, Shown, age, column, labels, list, name, number, or_none, text, wide};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -106,22 +106,62 @@ pub(super) fn daemon_set(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+pub(super) const REPLICATION_CONTROLLER: &[Shown] = &[
+    NAMED,
+    (column("Desired", "integer", "Pods wanted."), |object, _| {
+        json!(number(object, "/spec/replicas"))
+    }),
+    (column("Current", "integer", "Pods there are."), |object, _| {
+        json!(number(object, "/status/replicas"))
+    }),
+    (column("Ready", "integer", "Pods that are ready."), |object, _| {
+        json!(number(object, "/status/readyReplicas"))
+    }),
+    AGED,
+    (CONTAINERS, |object, _| json!(containers(object, "/name"))),
+    (IMAGES, |object, _| json!(containers(object, "/image"))),
+    (SELECTOR, |object, _| json!(labels(object.pointer("/spec/selector")))),
+];
+
+pub(super) const POD_TEMPLATE: &[Shown] = &[
+    NAMED,
+    (column("Containers", "string", "The names of the containers."), |object, _| {
+        json!(containers_at(object, "/template/spec/containers", "/name"))
+    }),
+    (column("Images", "string", "The images of the containers."), |object, _| {
+        json!(containers_at(object, "/template/spec/containers", "/image"))
+    }),
+    (column("Pod Labels", "string", "The labels of the pods made from it."), |object, _| {
+        json!(labels(object.pointer("/template/metadata/labels")))
+    }),
+];
+
 pub(super) fn containers(object: &Value, field: &str) -> String {
-    let containers = list(object, "/spec/template/spec/containers").iter();
+    containers_at(object, "/spec/template/spec/containers", field)
+}
+
+/// The same of containers that are elsewhere.
+pub(super) fn containers_at(object: &Value, pointer: &str, field: &str) -> String {
+    let containers = list(object, pointer).iter();
     containers.map(|container| text(container, field)).collect::<Vec<_>>().join(",")
 }
 
 /// `app=web,tier in (back,front)`: requirements by key, as `labels.Selector` prints them.
 pub(super) fn selector(object: &Value) -> String {
+    selector_at(object, "/spec/selector")
+}
+
+/// The same of a selector that is elsewhere.
+pub(super) fn selector_at(object: &Value, pointer: &str) -> String {
     let labels = object
-        .pointer("/spec/selector/matchLabels")
+        .pointer(&format!("{pointer}/matchLabels"))
         .and_then(Value::as_object)
         .into_iter()
         .flatten();
     let mut requirements: Vec<(&str, String)> = labels
         .map(|(key, value)| (key.as_str(), format!("{key}={}", value.as_str().unwrap_or_default())))
         .collect();
-    let expressions = list(object, "/spec/selector/matchExpressions").iter();
+    let expressions = list(object, &format!("{pointer}/matchExpressions")).iter();
     requirements.extend(expressions.map(|expression| (text(expression, "/key"), requirement(expression))));
     requirements.sort_by_key(|(key, _)| *key);
     requirements.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")

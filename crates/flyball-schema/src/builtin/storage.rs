@@ -1,6 +1,6 @@
 //! StorageClasses, CSIDrivers, PriorityClasses and FlowSchemas: small things that the whole cluster shares.
 
-use super::{at, fill, fill_zero};
+use super::{at, fill, fill_zero, within};
 use serde_json::{Value, json};
 
 /// Fills in what a StorageClass leaves out.
@@ -30,4 +30,13 @@ pub fn default_priority(class: &mut Value) {
 /// Fills in what a FlowSchema leaves out.
 pub fn default_flow(flow: &mut Value) {
     fill_zero(at(flow, "spec"), "matchingPrecedence", 1000);
+}
+
+/// Fills in what a PriorityLevelConfiguration leaves out.
+// pkg/apis/flowcontrol/v1/defaults.go
+pub fn default_level(level: &mut Value) {
+    if let Some(limited) = within(at(level, "spec"), "limited") {
+        fill(limited, "nominalConcurrencyShares", 30);
+        fill(limited, "lendablePercent", 0);
+    }
 }

@@ -85,6 +85,13 @@ pub fn prepare_volume(object: &mut Value, live: Option<&Value>) {
     }
 }
 
+/// Gives a new class of attributes the finalizer that keeps it while it is in use.
+pub fn prepare_attributes(object: &mut Value, live: Option<&Value>) {
+    if live.is_none() {
+        protect(object, "kubernetes.io/vac-protection");
+    }
+}
+
 // plugin/pkg/admission/storage/storageobjectinuseprotection
 fn protect(object: &mut Value, finalizer: &str) {
     if !meta::finalizers(object).contains(&finalizer) {
