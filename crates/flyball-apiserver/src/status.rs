@@ -221,7 +221,7 @@ impl Status {
 /// Failures that concern the request.
 impl Status {
     /// 400, for the reason given.
-    pub fn bad_request(message: impl Into<String>) -> Self {
+    pub fn bad_request<T: Into<String>>(message: T) -> Self {
         Self::failure(StatusCode::BAD_REQUEST, Reason::BadRequest, message)
     }
 

@@ -56,6 +56,21 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
+/// What `fmt.Sprint` makes of decoded JSON: `map[a:1 b:[x y]]`.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number_text(number),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Object(fields) => {
+            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}:{}", plain(value))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+    }
+}
+
 /// Prints a number as `%v` does.
 pub fn number_text(number: &Number) -> String {
     if number.is_f64() {

@@ -23,5 +23,6 @@ pub mod quantity;
 pub mod resource;
 pub mod schema;
 pub mod selector;
+pub mod strategic_merge;
 pub mod validate;
 pub mod violation;

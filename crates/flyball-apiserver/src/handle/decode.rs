@@ -171,7 +171,15 @@ fn text(value: &Value) -> String {
 
 /// The body of a merge patch, and what strictness has against it.
 pub(super) fn merge_patch(body: &[u8]) -> Result<(Value, Vec<String>)> {
-    let refused = |why: String| Status::bad_request(format!("error decoding patch: {why}"));
+    object_patch(body, |why| Status::bad_request(format!("error decoding patch: {why}")))
+}
+
+/// The body of a strategic merge patch, and what strictness has against it.
+pub(super) fn strategic_patch(body: &[u8]) -> Result<(Value, Vec<String>)> {
+    object_patch(body, Status::bad_request::<String>)
+}
+
+fn object_patch(body: &[u8], refused: impl Fn(String) -> Status) -> Result<(Value, Vec<String>)> {
     let decoded = Document::json(body).and_then(Document::untyped).map_err(|error| match error {
         DecodeError::Json(why) | DecodeError::Yaml(why) | DecodeError::Type(why) => refused(why),
     })?;

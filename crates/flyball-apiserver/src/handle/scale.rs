@@ -51,7 +51,7 @@ async fn patch(call: &Call) -> Result<Answer> {
     let patch = Patch::read(call, kind)?;
     write(call, &options, |old, now| {
         let mut scale = old.clone();
-        patch.apply(&mut scale)?;
+        patch.apply(&mut scale, Some(node()))?;
         managed_fields::update(&request(old, &options, now), &mut scale);
         Ok(scale)
     })

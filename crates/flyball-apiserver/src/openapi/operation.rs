@@ -147,8 +147,10 @@ impl<'a> Operation<'a> {
             "patch" => {
                 let schema = json!({"schema": reference(PATCH_TYPE)});
                 components.refer(PATCH_TYPE);
+                // Nobody knows the keys of a custom resource's lists.
+                let offered = &PATCH_TYPES[usize::from(self.kind.custom.is_some())..];
                 let content: Map<String, Value> =
-                    PATCH_TYPES.iter().map(|media_type| ((*media_type).to_owned(), schema.clone())).collect();
+                    offered.iter().map(|media_type| ((*media_type).to_owned(), schema.clone())).collect();
                 return Some(json!({"content": content, "required": true}));
             }
             "delete" | "deletecollection" => "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
@@ -197,8 +199,9 @@ impl<'a> Operation<'a> {
 
 const PATCH_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
-/// The patches that the server takes.
-const PATCH_TYPES: [&str; 3] = [
+/// The patches that the server takes; the first is for built-in kinds only.
+const PATCH_TYPES: [&str; 4] = [
+    "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
     "application/json-patch+json",
     "application/merge-patch+json",

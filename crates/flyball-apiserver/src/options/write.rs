@@ -41,6 +41,8 @@ pub enum PatchType {
     Json,
     /// RFC 7386.
     Merge,
+    /// Strategic merge; built-in kinds only.
+    Strategic,
     /// Server-side apply.
     Apply,
 }
@@ -53,7 +55,7 @@ impl PatchType {
             "application/json-patch+json" => Ok(PatchType::Json),
             "application/merge-patch+json" => Ok(PatchType::Merge),
             "application/apply-patch+yaml" => Ok(PatchType::Apply),
-            "application/strategic-merge-patch+json" => Err(unsupported()),
+            "application/strategic-merge-patch+json" if call.kind.custom.is_none() => Ok(PatchType::Strategic),
             _ if call.kind.custom.is_some() => Err(unsupported()),
             _ => Err(Status::unrouted_media_type()),
         }

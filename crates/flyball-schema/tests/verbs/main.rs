@@ -7,6 +7,7 @@ mod names;
 mod patches;
 mod quantities;
 mod selectors;
+mod strategic;
 
 use serde_json::Value;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! JSON patch and merge patch.
+//! JSON patch, merge patch and strategic merge patch.
 
 use crate::{check_all, same, text};
 use flyball_schema::{json_patch, merge_patch};

@@ -1,0 +1,65 @@
+//! The order of a merged list: what the patch names in the patch's order, the rest between as it stood.
+
+use super::list::no_merge_key;
+use super::{Result, bad_type};
+use serde_json::Value;
+
+/// What tells items apart.
+#[derive(Clone, Copy)]
+pub(super) enum Identity<'a> {
+    /// The value of this field.
+    Key(&'a str),
+    /// The item itself.
+    Value,
+}
+
+impl Identity<'_> {
+    fn of(self, item: &Value) -> Option<&Value> {
+        match self {
+            Identity::Key(key) => item.get(key),
+            Identity::Value => Some(item),
+        }
+    }
+
+    fn place(self, item: &Value, order: &[Value]) -> Option<usize> {
+        order.iter().position(|other| self.of(other) == self.of(item))
+    }
+
+    fn check(self, items: &[Value]) -> Result<()> {
+        let Identity::Key(key) = self else { return Ok(()) };
+        for item in items {
+            match item {
+                Value::Object(object) if object.contains_key(key) => {}
+                Value::Object(object) => return Err(no_merge_key(object, key)),
+                other => return Err(bad_type("map[string]interface {}", other)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Orders the items that `wanted` names as it does, and puts the others between them as they stood in `live`.
+// normalizeElementOrder, mergeSortedSlice
+pub(super) fn enforce(items: Vec<Value>, wanted: &[Value], live: &[Value], by: Identity<'_>) -> Result<Vec<Value>> {
+    by.check(&items)?;
+    by.check(wanted)?;
+    by.check(live)?;
+    let (mut named, mut rest): (Vec<Value>, Vec<Value>) =
+        items.into_iter().partition(|item| by.place(item, wanted).is_some());
+    named.sort_by_key(|item| by.place(item, wanted));
+    rest.sort_by_key(|item| by.place(item, live));
+    let mut ordered = Vec::with_capacity(named.len() + rest.len());
+    let mut rest = rest.into_iter().peekable();
+    for item in named {
+        let stood_before = |other: &Value| match (by.place(other, live), by.place(&item, live)) {
+            (Some(other), Some(own)) => other < own,
+            _ => false,
+        };
+        while let Some(other) = rest.next_if(|other| stood_before(other)) {
+            ordered.push(other);
+        }
+        ordered.push(item);
+    }
+    ordered.extend(rest);
+    Ok(ordered)
+}
