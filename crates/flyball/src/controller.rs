@@ -3,7 +3,7 @@
 mod pace;
 
 use crate::{
-    Action, Backoff, Cache, Context, Key, Predicate, Reconciler, Result, Trigger,
+    Action, Backoff, Cache, Context, Election, Key, Predicate, Reconciler, Result, Trigger,
     kind::{Kind, KindId},
     object::Object,
     reconciler::{Work, erase},
@@ -43,6 +43,7 @@ pub struct Controller {
     pub(crate) resync: Option<Duration>,
     pub(crate) rate: Option<Rate>,
     pub(crate) triggers: Vec<Trigger>,
+    pub(crate) election: Option<Election>,
     predicates: Vec<(KindId, Predicate)>,
     /// What the author declared wrongly; said when the operator starts.
     pub(crate) mistakes: Vec<String>,
@@ -104,6 +105,7 @@ impl Controller {
             timeout: None,
             resync: None,
             rate: None,
+            election: None,
             triggers: Vec::new(),
             predicates: Vec::new(),
             mistakes: Vec::new(),

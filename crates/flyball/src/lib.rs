@@ -6,6 +6,7 @@
 //! Queue, cache and runner are Flyball's; the client, `Api` and `CustomResource` are kube's, and are not hidden.
 
 mod action;
+mod admin;
 mod args;
 mod backoff;
 mod cache;
@@ -23,6 +24,8 @@ mod finalizer;
 mod inspect;
 mod key;
 mod kind;
+mod leader;
+mod log;
 mod manifests;
 pub mod metrics;
 mod object;
@@ -41,6 +44,7 @@ mod why;
 mod work;
 
 pub use action::Action;
+pub use admin::Addresses;
 pub use backoff::Backoff;
 pub use cache::{Cache, WatchState};
 pub use config::Config;
@@ -51,6 +55,7 @@ pub use error::{Error, Outcome, Result};
 pub use event::{Event, EventApi, EventFilter, EventPolicy, EventRecord, Events, Severity};
 pub use inspect::{Failing, QueueState, Queued, Standing};
 pub use key::Key;
+pub use leader::{Election, Leadership};
 pub use manifests::Manifests;
 pub use metrics::Metrics;
 pub use operator::Operator;

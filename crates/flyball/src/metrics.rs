@@ -175,6 +175,11 @@ impl Metrics {
         self.instruments().master_status.with([election]).set(value);
     }
 
+    /// A write was not sent, since this process does not lead.
+    pub(crate) fn fenced(&self, election: &str) {
+        self.instruments().fenced.with([election]).inc();
+    }
+
     /// An election has a new leader, whoever it is.
     pub(crate) fn leader_changed(&self, election: &str) {
         self.instruments().leader_transitions.with([election]).inc();

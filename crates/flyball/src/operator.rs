@@ -1,6 +1,10 @@
 //! An operator as a value: its name, its kinds, its controllers and tasks. It is inert until it is started.
 
-use crate::{Config, Controller, Error, EventPolicy, Metrics, Result, Running, config};
+use crate::{
+    Config, Controller, Election, Error, EventPolicy, Metrics, Result, Running,
+    admin::{Check, Checks},
+    config,
+};
 use futures::future::BoxFuture;
 use k8s_openapi::{
     api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -21,6 +25,8 @@ pub struct Operator {
     served: Vec<(String, u16)>,
     metrics: Option<Metrics>,
     events: EventPolicy,
+    election: Option<Election>,
+    checks: Arc<Checks>,
 }
 
 /// Work beside the controllers.
@@ -42,6 +48,8 @@ impl Operator {
             served: Vec::new(),
             metrics: None,
             events: EventPolicy::default(),
+            election: None,
+            checks: Arc::default(),
         }
     }
 
@@ -99,6 +107,34 @@ impl Operator {
         self
     }
 
+    /// Works only while it leads this election, whatever the configuration says. See also [`Controller::election`].
+    pub fn election(mut self, election: Election) -> Operator {
+        self.election = Some(election);
+        self
+    }
+
+    /// Has `/readyz` ask one question more, for example whether a server of the author's listens.
+    pub fn ready_check(
+        mut self,
+        name: impl Into<String>,
+        ask: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Operator {
+        Arc::make_mut(&mut self.checks)
+            .ready
+            .push(Check { name: name.into(), ask: Arc::new(ask) });
+        self
+    }
+
+    /// Has `/livez` ask one question more; a process that fails it is restarted.
+    pub fn live_check(
+        mut self,
+        name: impl Into<String>,
+        ask: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Operator {
+        Arc::make_mut(&mut self.checks).live.push(Check { name: name.into(), ask: Arc::new(ask) });
+        self
+    }
+
     /// The operator's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -113,12 +149,12 @@ impl Operator {
     ///
     /// The same operator may be started any number of times: after a stop, or on several clusters.
     pub async fn start(&self, client: Client) -> Result<Running> {
-        Running::start(self, client).await
+        Running::start(self, client, None).await
     }
 
     /// Starts the operator as [`run`](crate::run) does: as its configuration says.
-    pub async fn start_with(&self, client: Client, _config: &Config) -> Result<Running> {
-        self.start(client).await
+    pub async fn start_with(&self, client: Client, config: &Config) -> Result<Running> {
+        Running::start_with(self, client, config).await
     }
 
     pub(crate) fn controllers(&self) -> &[Controller] {
@@ -127,6 +163,14 @@ impl Operator {
 
     pub(crate) fn event_policy(&self) -> EventPolicy {
         self.events
+    }
+
+    pub(crate) fn own_election(&self) -> Option<&Election> {
+        self.election.as_ref()
+    }
+
+    pub(crate) fn checks(&self) -> &Arc<Checks> {
+        &self.checks
     }
 
     pub(crate) fn own_metrics(&self) -> Metrics {

@@ -1,11 +1,10 @@
 //! `flyball::run`: an operator as a program, with its arguments, log, client and signals.
 
-use crate::{Config, Manifests, Operator, Result, args, config::LogFormat, manifests::to_yaml};
+use crate::{Config, Manifests, Operator, Result, args, log, manifests::to_yaml};
 use clap::{ArgMatches, error::ErrorKind};
 use kube::{Client, api::DynamicObject};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 /// Runs an operator as its program's arguments say: `run` (or nothing), `crds`, `rbac`, `manifests`, `help`.
 ///
@@ -37,7 +36,7 @@ fn configured(operator: &Operator, arguments: &ArgMatches) -> Config {
 }
 
 async fn serve(operator: &Operator, config: &Config) -> Result<()> {
-    log(config)?;
+    log::start(&config.logging)?;
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut signalled = async || {
         tokio::select! {
@@ -56,25 +55,6 @@ async fn serve(operator: &Operator, config: &Config) -> Result<()> {
     tokio::select! {
         () = running.stop() => {}
         () = signalled() => tracing::warn!("stopped before the reconciles under way had ended"),
-    }
-    Ok(())
-}
-
-fn log(config: &Config) -> Result<()> {
-    let terminal = std::io::stderr().is_terminal();
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_new(&config.logging.level)?)
-        .with_ansi(terminal)
-        .with_writer(std::io::stderr);
-    let json = match config.logging.format {
-        LogFormat::Auto => !terminal,
-        LogFormat::Json => true,
-        LogFormat::Text => false,
-    };
-    if json {
-        log.json().try_init()?
-    } else {
-        log.try_init()?
     }
     Ok(())
 }

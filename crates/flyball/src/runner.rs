@@ -78,8 +78,26 @@ impl Desk {
         }
     }
 
-    /// Works until told to stop, then lets what is under way end. Dropped before that, it ends at once.
+    /// Works while this process leads, until told to stop.
+    ///
+    /// When it leads no more, what is under way is cancelled where it stands, and comes again once it leads again.
     pub(crate) async fn run(self: Arc<Desk>, stop: CancellationToken) {
+        let leadership = self.operator.leadership.clone();
+        loop {
+            let term = tokio::select! {
+                () = stop.cancelled() => return,
+                term = leadership.begun() => term,
+            };
+            tokio::select! {
+                biased;
+                () = leadership.lost(term) => {}
+                () = self.clone().lead(stop.clone()) => return,
+            }
+        }
+    }
+
+    /// Works until told to stop, then lets what is under way end. Dropped before that, it ends at once.
+    async fn lead(self: Arc<Desk>, stop: CancellationToken) {
         let mut workers = JoinSet::new();
         let mut resync = std::pin::pin!(self.resync());
         loop {
@@ -128,6 +146,7 @@ impl Desk {
             self.gone(&job.key);
             return;
         };
+        let mut handed = Handed { queue: &self.queue, job: &job, ended: false };
         let id = self.ids.next();
         let ctx = Context {
             operator: self.operator.clone(),
@@ -146,7 +165,7 @@ impl Desk {
         }
         .instrument(span)
         .await;
-        self.queue.done(&job.key);
+        handed.ended = true;
     }
 
     /// What every line says that is logged meanwhile.
@@ -219,6 +238,22 @@ impl Desk {
             let note = format!("gave up after {failures} failures, until something changes: {error}");
             ctx.event(Event::warning("RetriesExhausted", note));
         }
+    }
+}
+
+/// An object that a worker has. It goes back into the queue however the worker ends.
+struct Handed<'a> {
+    queue: &'a WorkQueue,
+    job: &'a Job<Key>,
+    ended: bool,
+}
+
+impl Drop for Handed<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.queue.add(self.job.key.clone(), self.job.priority, self.job.why.clone());
+        }
+        self.queue.done(&self.job.key);
     }
 }
 

@@ -1,16 +1,20 @@
 //! An operator at work, until it is stopped.
 
 use crate::{
-    Backoff, Cache, Controller, Error, Events, Metrics, Operator, Result, client, clock::Clock, crds, event, metrics,
-    operator::Task, runner::panicked, shared::Shared,
+    Addresses, Backoff, Cache, Config, Controller, Election, Error, Events, Leadership, Metrics, Operator, Result,
+    admin::{self, Servers},
+    client,
+    clock::Clock,
+    crds, event,
+    leader::{Elections, fenced},
+    metrics,
+    operator::Task,
+    runner::panicked,
+    shared::Shared,
 };
 use futures::FutureExt;
 use kube::Client;
-use std::{
-    mem::take,
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex},
-};
+use std::{mem::take, panic::AssertUnwindSafe, sync::Arc};
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -19,39 +23,91 @@ use tokio_util::sync::CancellationToken;
 pub struct Running {
     pub(crate) operator: Arc<Shared>,
     publisher: JoinSet<()>,
+    elections: Option<Elections>,
+    servers: Servers,
+    /// Writes whether this process leads or not.
+    client: Client,
 }
 
 impl Running {
-    pub(crate) async fn start(operator: &Operator, client: Client) -> Result<Running> {
+    pub(crate) async fn start(operator: &Operator, client: Client, election: Option<Election>) -> Result<Running> {
         operator.check()?;
         crds::install(&client, operator.name(), operator.crds()).await?;
         let cache = Cache::default();
         let metrics = operator.own_metrics();
-        let client = client::observed(metrics::measured(client, metrics.clone()), cache.clone());
+        let client = metrics::measured(client, metrics.clone());
         let (recorder, publisher) = event::channel(operator.event_policy());
         let clock = Clock::start();
+        let mut elections = Elections::new(operator.name(), client.clone(), cache.clone(), metrics.clone(), clock);
+        let leadership = match election.as_ref().or(operator.own_election()) {
+            Some(election) => elections.stand(election)?,
+            None => Leadership::unelected(),
+        };
+        for election in operator.controllers().iter().filter_map(|controller| controller.election.as_ref()) {
+            elections.stand(election)?;
+        }
+        let client = client::observed(client, cache.clone());
         let shared = Arc::new(Shared {
             name: operator.name().to_owned(),
-            client: client.clone(),
+            client: fenced(client.clone(), &leadership, &metrics),
+            leadership,
+            elections: elections.leaderships(),
+            checks: operator.checks().clone(),
             cache,
             recorder,
             metrics: metrics.clone(),
             clock,
             stop: CancellationToken::new(),
-            running: Mutex::default(),
-            controls: Mutex::default(),
+            running: Arc::default(),
+            controls: Arc::default(),
         });
         metrics.observe(&shared);
-        let publisher = JoinSet::from_iter([publisher.run(client, operator.name().to_owned(), clock)]);
+        let publisher = JoinSet::from_iter([publisher.run(client.clone(), operator.name().to_owned(), clock)]);
         // Held until all controllers are connected, so that each kind is followed once, as fully as any of them needs.
         let _followed = shared.follow(operator.controllers().iter().flat_map(Controller::kinds));
         for controller in operator.controllers() {
+            let shared = match &controller.election {
+                Some(election) => shared.led_by(elections.stand(election)?, &client),
+                None => shared.clone(),
+            };
             shared.control(controller.clone(), shared.stop.clone());
         }
         for task in operator.tasks() {
-            shared.spawn(repeat(task.clone(), shared.client.clone(), shared.stop.clone()));
+            shared.spawn(repeat(task.clone(), client.clone(), shared.stop.clone()));
         }
-        Ok(Running { operator: shared, publisher })
+        elections.start();
+        let elections = Some(elections);
+        Ok(Running {
+            operator: shared,
+            publisher,
+            elections,
+            servers: Servers::default(),
+            client,
+        })
+    }
+
+    /// As [`Running::start`], with the election and the ports that a configuration asks for.
+    pub(crate) async fn start_with(operator: &Operator, client: Client, config: &Config) -> Result<Running> {
+        let election = Election::configured(operator.name(), &config.leader_election);
+        let election = operator.own_election().is_none().then_some(election).flatten();
+        let mut running = Running::start(operator, client, election).await?;
+        running.servers = Servers::start(&running.operator, config, running.client.clone()).await?;
+        Ok(running)
+    }
+
+    /// Whether this process leads, and who does. Without an election it always does.
+    pub fn leadership(&self) -> &Leadership {
+        &self.operator.leadership
+    }
+
+    /// All that the operator answers on the ports of a configuration, as a tower service that needs none.
+    pub fn admin(&self, config: &Config) -> axum::Router {
+        admin::service(&self.operator, config, self.client.clone())
+    }
+
+    /// Where probes are answered and metrics served.
+    pub fn addresses(&self) -> Addresses {
+        self.servers.addresses
     }
 
     /// What the operator counts and measures.
@@ -64,11 +120,14 @@ impl Running {
         self.operator.recorder.events()
     }
 
-    /// Stops: begins no reconcile, lets those under way end, publishes what events are left.
+    /// Stops: begins no reconcile, lets those under way end, lets another replica lead, publishes what events are left.
     pub async fn stop(mut self) {
         self.operator.stop.cancel();
         let mut running = self.take();
         while running.join_next().await.is_some() {}
+        if let Some(elections) = self.elections.take() {
+            elections.release().await;
+        }
         let mut publisher = take(&mut self.publisher);
         drop(self);
         while publisher.join_next().await.is_some() {}

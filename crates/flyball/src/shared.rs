@@ -1,12 +1,14 @@
 //! What the controllers and tasks of a running operator share, and how one more controller is started among them.
 
 use crate::{
-    Cache, Controller, Metrics,
+    Cache, Controller, Leadership, Metrics,
+    admin::Checks,
     cache::{Followed, Mirror},
     clock::Clock,
     connect,
     event::Recorder,
     kind::Kind,
+    leader::fenced,
     metrics::ControllerMetrics,
     runner::Desk,
     work::WorkQueue,
@@ -19,18 +21,24 @@ use std::{
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// The inside of a running operator.
+/// The inside of a running operator. Clones differ in who leads them, and so in the client.
+#[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) name: String,
+    /// Writes only while `leadership` leads.
     pub(crate) client: Client,
+    pub(crate) leadership: Leadership,
+    /// All elections that the operator stands in.
+    pub(crate) elections: Vec<Leadership>,
+    pub(crate) checks: Arc<Checks>,
     pub(crate) cache: Cache,
     pub(crate) recorder: Recorder,
     pub(crate) metrics: Metrics,
     pub(crate) clock: Clock,
     pub(crate) stop: CancellationToken,
     /// Runners and tasks. Emptied when the operator ends.
-    pub(crate) running: Mutex<JoinSet<()>>,
-    pub(crate) controls: Mutex<Vec<Weak<Control>>>,
+    pub(crate) running: Arc<Mutex<JoinSet<()>>>,
+    pub(crate) controls: Arc<Mutex<Vec<Weak<Control>>>>,
 }
 
 /// What others may see of a controller at work.
@@ -39,6 +47,7 @@ pub(crate) struct Control {
     pub(crate) mirror: Arc<Mirror>,
     pub(crate) queue: Arc<WorkQueue>,
     pub(crate) metrics: ControllerMetrics,
+    pub(crate) leadership: Leadership,
 }
 
 impl Shared {
@@ -50,11 +59,23 @@ impl Shared {
         let queue = Arc::new(WorkQueue::new(controller.rate, metrics.clone()));
         let followed = self.follow(controller.kinds());
         let mirror = self.cache.mirror_for(&controller.kind).expect("a controller's own kind is followed");
-        let control = Arc::new(Control { name, mirror, queue: queue.clone(), metrics });
+        let control = Arc::new(Control {
+            name,
+            mirror,
+            queue: queue.clone(),
+            metrics,
+            leadership: self.leadership.clone(),
+        });
         self.lock_controls().push(Arc::downgrade(&control));
         connect::connect(&controller, &self.cache, &queue);
         let desk = Arc::new(Desk::new(controller, self.clone(), control, followed));
         self.spawn(desk.run(stop));
+    }
+
+    /// The same for controllers that have an election of their own; `client` is not fenced yet.
+    pub(crate) fn led_by(&self, leadership: Leadership, client: &Client) -> Arc<Shared> {
+        let client = fenced(client.clone(), &leadership, &self.metrics);
+        Arc::new(Shared { client, leadership, ..self.clone() })
     }
 
     /// The controllers at work.

@@ -1,13 +1,19 @@
 //! How fast a controller works: how much at once, how often, how long, and how soon again after a failure.
 
 use super::Controller;
-use crate::{Backoff, work::Rate};
+use crate::{Backoff, Election, work::Rate};
 use std::time::Duration;
 
 impl Controller {
     /// Names the controller in logs and metrics; the kind in lower case unless set.
     pub fn named(mut self, name: impl Into<String>) -> Controller {
         self.name = name.into();
+        self
+    }
+
+    /// Works only while it leads this election of its own, and not with the rest of its operator.
+    pub fn election(mut self, election: Election) -> Controller {
+        self.election = Some(election);
         self
     }
 

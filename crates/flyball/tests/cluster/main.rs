@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod administering;
 mod applying;
 mod deleting;
+mod electing;
+mod electing_world;
 mod failing;
 mod manifests;
 mod measuring;

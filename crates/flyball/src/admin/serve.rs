@@ -1,0 +1,70 @@
+//! The sockets of the admin server: one for probes, one for metrics and `/debug`, or one for both.
+
+use super::{auth::Gate, insight, probes};
+use crate::{Config, Error, Result, shared::Shared};
+use axum::Router;
+use kube::Client;
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+use tokio::{net::TcpListener, task::JoinSet};
+
+/// The listening parts of an operator; dropping it closes them.
+#[derive(Default)]
+pub(crate) struct Servers {
+    tasks: JoinSet<()>,
+    pub(crate) addresses: Addresses,
+}
+
+/// Where an operator answers; ports that were left to the system are told here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Addresses {
+    /// Probes.
+    pub health: Option<SocketAddr>,
+    /// Metrics, the leader and `/debug`.
+    pub metrics: Option<SocketAddr>,
+}
+
+impl Servers {
+    /// Listens as the configuration says. `client` is asked who may look, unless only this machine can.
+    pub(crate) async fn start(operator: &Arc<Shared>, config: &Config, client: Client) -> Result<Servers> {
+        let (health, metrics) = (&config.health, &config.metrics);
+        let gate = (!metrics.address.is_loopback()).then(|| Arc::new(Gate::new(client)));
+        let mut servers = Servers::default();
+        let one = metrics.port != 0 && (metrics.address, metrics.port) == (health.address, health.port);
+        if health.enabled {
+            let mut router = probes(operator, config);
+            if one && metrics.enabled {
+                router = router.merge(insight(operator, config, gate.clone()));
+            }
+            let address = servers.listen("health", health.address, health.port, router).await?;
+            servers.addresses.health = Some(address);
+            servers.addresses.metrics = (one && metrics.enabled).then_some(address);
+        }
+        if metrics.enabled && servers.addresses.metrics.is_none() {
+            let router = insight(operator, config, gate).merge(probes(operator, config));
+            let address = servers.listen("metrics", metrics.address, metrics.port, router).await?;
+            servers.addresses.metrics = Some(address);
+        }
+        Ok(servers)
+    }
+
+    async fn listen(&mut self, what: &'static str, address: IpAddr, port: u16, router: Router) -> Result<SocketAddr> {
+        let listener = TcpListener::bind((address, port)).await;
+        let refused = |error| {
+            let address = SocketAddr::new(address, port);
+            Error::permanent(format!("listen on {address} ({what}.address, {what}.port): {error}"))
+        };
+        let listener = listener.map_err(refused)?;
+        let address = listener.local_addr()?;
+        tracing::info!(%address, "serving {what}");
+        self.tasks.spawn(async move {
+            if let Err(error) = axum::serve(listener, router).await {
+                tracing::error!(%address, %error, "{what} are served no more");
+            }
+        });
+        Ok(address)
+    }
+}

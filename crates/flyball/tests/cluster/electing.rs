@@ -1,0 +1,217 @@
+//! Leader election: several replicas of one operator, each with its own way to the API server, which may fail.
+
+use crate::{
+    electing_world::{Group, Network},
+    world::{World, config_map, pass},
+};
+use flyball::{Action, Context, Controller, Election, Operator, Result, metrics::Format};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Secret},
+};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn one_of_three_replicas_works() {
+    let mut group = Group::start(3).await;
+    pass(30 * SECOND).await;
+    let leader = group.leader().await;
+    let writers = group.writers();
+    assert_eq!(writers, [leader.clone()], "only the leader writes");
+    for replica in &group.replicas {
+        let leadership = replica.running().leadership();
+        assert_eq!(leadership.is_leading(), leadership.identity() == leader);
+        assert_eq!(leadership.leader(), Some(leader.clone()), "all know who leads");
+    }
+    group.stop_all().await;
+    let lease: Lease = group.world.api().get("writer").await.unwrap();
+    let spec = lease.spec.unwrap();
+    assert_eq!((spec.holder_identity.as_deref(), spec.lease_duration_seconds), (Some(""), Some(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stops_is_followed_at_once() {
+    let mut group = Group::start(3).await;
+    pass(10 * SECOND).await;
+    let first = group.leader().await;
+    let stopped = Instant::now();
+    group.stop(&first).await;
+    let (second, at) = group.next_writer(stopped).await;
+    assert_ne!(first, second);
+    assert!(at - stopped < 2 * SECOND, "{:?}", at - stopped);
+    group.check("");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_crashes_is_followed_within_twenty_seconds() {
+    let mut group = Group::start(3).await;
+    pass(10 * SECOND).await;
+    let first = group.leader().await;
+    let crashed = Instant::now();
+    group.crash(&first);
+    let (_, at) = group.next_writer_but(crashed, &first).await;
+    assert!((5 * SECOND..20 * SECOND).contains(&(at - crashed)), "{:?}", at - crashed);
+    group.check("");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_cut_off_stops_before_another_starts() {
+    let group = Group::start(3).await;
+    pass(10 * SECOND).await;
+    let (first, cut) = (group.leader().await, Instant::now());
+    group.replica(&first).network(Network::Silent);
+    let (_, at) = group.next_writer_but(cut, &first).await;
+    assert!(at - cut < 20 * SECOND, "{:?}", at - cut);
+    assert!(!group.replica(&first).running().leadership().is_leading());
+    let metrics = group.replica(&first).running().metrics().text(Format::Prometheus);
+    assert!(metrics.contains("leader_election_master_status{name=\"writer\"} 0"), "{metrics}");
+    assert!(
+        metrics.contains("flyball_writes_fenced_total{name=\"writer\"}"),
+        "what outlives its reconcile is fenced"
+    );
+    group.replica(&first).network(Network::Well);
+    pass(30 * SECOND).await;
+    group.check("");
+}
+
+/// splitmix64
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+/// Takes some seconds: fifty rounds, each of half a minute of three replicas at work.
+#[tokio::test(start_paused = true)]
+async fn never_do_two_write_whatever_becomes_of_the_leader() {
+    for seed in 0..5 {
+        println!("seed {seed}");
+        let (mut random, mut group) = (Random(seed), Group::start(3).await);
+        for _ in 0..10 {
+            pass(Duration::from_millis(random.below(10_000))).await;
+            let (leader, now) = (group.leader().await, Instant::now());
+            match random.below(5) {
+                0 => group.crash(&leader),
+                1 => group.stop(&leader).await,
+                fault => {
+                    let delay = Duration::from_millis(random.below(3_000));
+                    let fault = [Network::Silent, Network::Refusing, Network::Slow(delay)][fault as usize - 2];
+                    group.replica(&leader).network(fault);
+                    pass(Duration::from_millis(random.below(40_000))).await;
+                    group.replica(&leader).network(Network::Well);
+                }
+            }
+            let (_, at) = group.next_writer(Instant::now()).await;
+            assert!(at - now < 61 * SECOND, "seed {seed}: nobody wrote for {:?}", at - now);
+            group.refill().await;
+        }
+        group.check(&format!("seed {seed}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_takes_over_has_listed_everything_before() {
+    let mut group = Group::start(2).await;
+    pass(10 * SECOND).await;
+    let first = group.leader().await;
+    let lists = |group: &Group| group.journal.requests("GET", "/secrets?").len();
+    let before = lists(&group);
+    assert_eq!(before, 4, "each replica listed and watches");
+    let stopped = Instant::now();
+    group.stop(&first).await;
+    group.next_writer(stopped).await;
+    assert_eq!(lists(&group), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn callbacks_tell_of_the_beginning_the_end_and_whoever_leads() {
+    let world = World::start().await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = |what: &'static str| {
+        let told = told.clone();
+        move || told.lock().unwrap().push(what.to_owned())
+    };
+    let heard = told.clone();
+    let election = Election::new("solo")
+        .identity("ada")
+        .on_started(tell("started"))
+        .on_stopped(tell("stopped"))
+        .on_stopped(|| panic!("a callback"))
+        .on_new_leader(move |leader| heard.lock().unwrap().push(format!("{leader} leads")));
+    let running = world.run(&Operator::new("solo").election(election)).await;
+    pass(SECOND).await;
+    running.stop().await;
+    assert_eq!(*told.lock().unwrap(), ["ada leads", "started", "stopped"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_may_have_an_election_of_its_own() {
+    async fn note(map: Arc<ConfigMap>, ctx: Context) -> Result {
+        ctx.apply(Secret { string_data: map.data.clone(), ..Secret::default() }).await?;
+        Ok(Action::await_change())
+    }
+    async fn copy(secret: Arc<Secret>, ctx: Context) -> Result {
+        ctx.event(flyball::Event::normal("Seen", format!("{:?}", secret.metadata.name)));
+        Ok(Action::await_change())
+    }
+    let world = World::start().await;
+    let held = serde_json::json!({ "metadata": { "name": "copies" }, "spec": {
+        "holderIdentity": "somebody", "leaseDurationSeconds": 3_600, "renewTime": "2026-01-01T00:00:00.000000Z",
+    } });
+    world.create::<Lease>(serde_json::from_value(held).unwrap()).await;
+    let operator = Operator::new("both")
+        .controller(Controller::new(note).election(Election::new("notes")))
+        .controller(Controller::new(copy).election(Election::new("copies")));
+    let running = world.run(&operator).await;
+    world.create(config_map("ada", "a", "1")).await;
+    world.until("ada", |_: &Secret| true).await;
+    pass(60 * SECOND).await;
+    let queues = running.queues(10);
+    let waiting = |controller: &str| queues.iter().find(|queue| queue.controller == controller).unwrap().ready;
+    assert_eq!((waiting("configmap"), waiting("secret")), (0, 1), "one leads, one waits");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_is_aborted_when_the_lease_is_lost_and_comes_again() {
+    let world = World::start().await;
+    let began = Arc::new(Mutex::new(Vec::new()));
+    let seen = began.clone();
+    let stuck = move |_: Arc<ConfigMap>, _: Context| {
+        let seen = seen.clone();
+        async move {
+            seen.lock().unwrap().push(Instant::now());
+            std::future::pending().await
+        }
+    };
+    let operator = Operator::new("stuck").controller(Controller::new(stuck)).election(Election::new("stuck"));
+    let running = world.run(&operator).await;
+    world.create(config_map("ada", "a", "1")).await;
+    pass(5 * SECOND).await;
+    assert_eq!(began.lock().unwrap().len(), 1);
+    let cut = Instant::now();
+    world.break_with(|request| {
+        let body = flyball_apiserver::Body::whole("no way");
+        let leases = request.uri().path().contains("/leases");
+        leases.then(|| http::Response::builder().status(503).body(body).unwrap())
+    });
+    while running.leadership().is_leading() {
+        pass(SECOND / 10).await;
+    }
+    assert!(cut.elapsed() <= 10 * SECOND, "{:?}", cut.elapsed());
+    pass(SECOND).await;
+    assert_eq!(running.queues(1)[0].running, 0, "it is not under way any more");
+    world.mend();
+    pass(20 * SECOND).await;
+    assert_eq!(began.lock().unwrap().len(), 2, "and it comes again with the lease");
+}
