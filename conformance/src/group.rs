@@ -1,6 +1,7 @@
 //! The groups of comparisons, and which of them a filter means.
 
 pub mod corpus;
+mod manifests;
 mod operators;
 mod reference;
 mod requests;
@@ -24,7 +25,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 4] = [
+pub static GROUPS: [Group; 5] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -44,6 +45,11 @@ pub static GROUPS: [Group; 4] = [
         name: "operators",
         about: "hello and application as programs, on the real control plane with its controllers",
         run: |text| Box::pin(operators::run(text)),
+    },
+    Group {
+        name: "manifests",
+        about: "what operators print is applied, and they run with exactly the rights that it gives them",
+        run: |text| Box::pin(manifests::run(text)),
     },
 ];
 

@@ -4,6 +4,7 @@
 mod application;
 mod hello;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,7 +15,7 @@ use crate::report::{Finding, sentence};
 use crate::scenario::World;
 
 /// A step's verdict: nothing, or what is wrong.
-type Outcome = Result<(), String>;
+pub(super) type Outcome = Result<(), String>;
 
 /// Runs both scenarios; the filter chooses what is reported.
 pub async fn run(text: &str) -> Vec<Finding> {
@@ -27,38 +28,48 @@ pub async fn run(text: &str) -> Vec<Finding> {
     match Trial::new(&reference) {
         Err(message) => return vec![Finding::check("start", Err(message))],
         Ok(trial) => {
-            hello::run(&trial, &mut findings).await;
-            application::run(&trial, &mut findings).await;
+            scenarios(&trial, &mut findings).await;
         }
     }
     findings.retain(|finding| finding.case.contains(text));
     findings
 }
 
+/// Runs both scenarios as whom the trial says.
+pub(super) async fn scenarios(trial: &Trial<'_>, findings: &mut Vec<Finding>) {
+    hello::run(trial, findings).await;
+    application::run(trial, findings).await;
+}
+
 /// Where operators are tried: a control plane, and a directory for their logs.
-struct Trial<'a> {
-    reference: &'a Reference,
-    world: World,
+pub(super) struct Trial<'a> {
+    pub(super) reference: &'a Reference,
+    pub(super) world: World,
+    /// As whom the program of a crate runs, where that is not the admin.
+    pub(super) accounts: HashMap<&'static str, PathBuf>,
 }
 
 impl<'a> Trial<'a> {
-    fn new(reference: &'a Reference) -> Result<Self, String> {
+    pub(super) fn new(reference: &'a Reference) -> Result<Self, String> {
         let client = reference.admin.client().map_err(|error| sentence(&error))?;
-        Ok(Self { reference, world: World::new(client) })
+        let accounts = HashMap::new();
+        Ok(Self { reference, world: World::new(client), accounts })
     }
 
-    /// Builds the program of crate `name` and runs it as the admin; it ends when the returned value is dropped.
+    /// Builds the program of crate `name` and runs it; it ends when the returned value is dropped.
     fn start(&self, name: &'static str) -> Result<Process, String> {
         let program = built(name)?;
-        let kubeconfig = format!("KUBECONFIG={}", self.reference.admin.kubeconfig.display());
-        let arguments = [kubeconfig, "PORT=0".into(), program.display().to_string()];
+        let kubeconfig = self.accounts.get(name).unwrap_or(&self.reference.admin.kubeconfig);
+        let kubeconfig = format!("KUBECONFIG={}", kubeconfig.display());
+        let free = ["PORT=0", "FLYBALL_METRICS_PORT=0", "FLYBALL_HEALTH_PORT=0"].map(String::from);
+        let arguments = [&[kubeconfig], &free[..], &[program.display().to_string()]].concat();
         let process = Process::start(name, Path::new("env"), self.reference.directory(), &arguments);
         process.map_err(|error| sentence(&error))
     }
 }
 
 /// The program of a crate of this workspace, built now: the same cargo, the same target directory.
-fn built(name: &str) -> Result<PathBuf, String> {
+pub(super) fn built(name: &str) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args([
