@@ -18,6 +18,9 @@ use tokio::time::sleep;
 /// How long a kind that has gone is still listened to: its objects went before it, and the news may be on its way.
 const ECHO: Duration = Duration::from_secs(1);
 
+/// A definition is told of before its kind is served; and if its names are taken, that may be much later.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 type Definition = PartialObjectMeta<CustomResourceDefinition>;
 
 /// The controller of definitions.
@@ -44,9 +47,12 @@ struct Custom {
 
 impl Custom {
     fn follow(&self, definition: &str, ctx: &Context) -> Result {
-        let Some(kind) = self.kinds.defined_by(definition).filter(is_collected) else {
-            return Ok(Action::await_change());
+        let Some(kind) = self.kinds.defined_by(definition) else {
+            return Ok(Action::requeue_after(LOOK_AGAIN));
         };
+        if !is_collected(&kind) {
+            return Ok(Action::await_change());
+        }
         let mut running = self.lock();
         let resource = kind.resource.clone();
         if running.get(definition).is_none_or(|(known, _)| *known != resource) {
