@@ -1,6 +1,7 @@
 //! The groups of comparisons, and which of them a filter means.
 
 pub mod corpus;
+mod framework;
 mod manifests;
 mod operators;
 mod reference;
@@ -25,7 +26,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 5] = [
+pub static GROUPS: [Group; 6] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -50,6 +51,11 @@ pub static GROUPS: [Group; 5] = [
         name: "manifests",
         about: "what operators print is applied, and they run with exactly the rights that it gives them",
         run: |text| Box::pin(manifests::run(text)),
+    },
+    Group {
+        name: "framework",
+        about: "200 objects from their creation to their end, on our cluster and on the real one",
+        run: |text| Box::pin(framework::run(text)),
     },
 ];
 

@@ -2,6 +2,7 @@
 
 pub mod corpus;
 pub mod differences;
+pub mod garden;
 pub mod group;
 pub mod ours;
 pub mod reference;
