@@ -124,9 +124,11 @@ fn run(command: &mut Command) -> Result<(), String> {
         return Ok(());
     }
     let errors = String::from_utf8_lossy(&output.stderr);
-    let last: Vec<&str> = errors.trim().lines().rev().take(3).collect();
-    let last: Vec<&str> = last.into_iter().rev().collect();
-    Err(format!("`{}` failed: {}", words(command), last.join(" / ")))
+    let said = errors
+        .lines()
+        .find(|line| line.starts_with("error"))
+        .or(errors.trim().lines().next_back());
+    Err(format!("`{}` failed: {}", words(command), said.unwrap_or("it said nothing")))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::{
 };
 use conformance::reference::Reference;
 use std::{
+    ffi::OsString,
     path::PathBuf,
     process::Command,
     time::{Duration, Instant},
@@ -121,8 +122,14 @@ pub fn build() {
 }
 
 /// What makes cargo build into the folder that this program is in.
-pub fn profile() -> &'static [&'static str] {
-    if cfg!(debug_assertions) { &[] } else { &["--release"] }
+pub fn profile() -> Vec<OsString> {
+    let folder = program().ancestors().nth(2).map(|folder| folder.as_os_str().to_owned());
+    let target = [
+        OsString::from("--target-dir"),
+        folder.expect("a program of cargo's is two folders down"),
+    ];
+    let release = (!cfg!(debug_assertions)).then(|| "--release".into());
+    target.into_iter().chain(release).collect()
 }
 
 /// The program beside this one: both are built into the same folder.
