@@ -6,6 +6,7 @@ mod manifests;
 mod operators;
 mod reference;
 mod requests;
+mod store;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,7 +27,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 6] = [
+pub static GROUPS: [Group; 7] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -41,6 +42,11 @@ pub static GROUPS: [Group; 6] = [
         name: "corpus",
         about: "the cases of conformance/corpus to both, beside what is written down of the real one",
         run: |text| Box::pin(corpus::run(text)),
+    },
+    Group {
+        name: "store",
+        about: "the store on a real etcd: the model of it, three members of which one dies, TLS, login, compaction",
+        run: |text| Box::pin(store::run(text)),
     },
     Group {
         name: "operators",

@@ -5,11 +5,13 @@ mod binaries;
 mod build;
 mod certificates;
 mod error;
+mod etcd;
 mod kubeconfig;
 mod process;
 
 pub use binaries::{Binaries, cache_directory};
 pub use error::Error;
+pub use etcd::{Etcd, Setting};
 pub use kubeconfig::Access;
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -214,11 +216,11 @@ fn start_controllers(binaries: &Binaries, directory: &Path) -> Result<Process, E
     Process::start("kube-controller-manager", &binaries.kube_controller_manager, directory, &arguments)
 }
 
-/// Three free ports; all are held until all are known, so that they differ.
-fn free_ports() -> Result<[u16; 3], Error> {
-    let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::NoFreePort);
-    let held = [bind()?, bind()?, bind()?];
-    let mut ports = [0; 3];
+/// Some free ports; all are held until all are known, so that they differ.
+fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
+    let bind = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::NoFreePort);
+    let held = (0..N).map(bind).collect::<Result<Vec<_>, _>>()?;
+    let mut ports = [0; N];
     for (port, listener) in ports.iter_mut().zip(&held) {
         *port = listener.local_addr().map_err(Error::NoFreePort)?.port();
     }

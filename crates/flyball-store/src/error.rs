@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::{path::PathBuf, sync::Arc};
 
 /// A result of the store.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why the store did not do as asked.
 #[derive(Debug, thiserror::Error)]
@@ -151,6 +151,22 @@ pub enum Error {
     Occupied {
         /// The directory.
         path: PathBuf,
+    },
+    /// Whoever keeps the values did not answer; a commit may or may not have happened, and what was asked can be asked again.
+    #[error("{place} does not answer; a commit may or may not have happened")]
+    Unavailable {
+        /// Who was asked.
+        place: String,
+        /// Why there is no answer.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// Whoever keeps the values refused to do as asked; nothing was written.
+    #[error("{place} refused: {reason}")]
+    Refused {
+        /// Who was asked.
+        place: String,
+        /// What it said.
+        reason: String,
     },
     /// The store was closed.
     #[error("the store is closed")]

@@ -9,6 +9,8 @@ mod core;
 mod disk;
 mod entry;
 mod error;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod history;
 mod index;
 mod leaf;
@@ -20,6 +22,8 @@ mod range;
 mod record;
 mod restore;
 mod snapshot;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod watch;
 mod watchers;
 
@@ -27,6 +31,8 @@ pub use backend::Backend;
 pub use backup::Backup;
 pub use entry::{Entry, Event};
 pub use error::{Error, Result};
+#[cfg(feature = "etcd")]
+pub use etcd::{Etcd, Tls};
 pub use op::{Committed, Expect, Op, Value};
 pub use options::Options;
 pub use range::{Page, Range};

@@ -81,7 +81,8 @@ impl Plan {
     }
 }
 
-fn refuse_duplicates(ops: &[Op]) -> Result<()> {
+/// Refuses a commit that names a key twice.
+pub(crate) fn refuse_duplicates(ops: &[Op]) -> Result<()> {
     let mut seen = HashSet::new();
     match ops.iter().find(|op| ops.len() > 1 && !seen.insert(op.key())) {
         Some(op) => Err(Error::Duplicate { key: op.key().clone() }),

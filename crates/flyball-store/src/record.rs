@@ -133,15 +133,7 @@ impl Record {
 
     /// The entry as it is last seen: stamped with the revision of its removal.
     pub fn removed_entry(&self, revision: u64) -> Entry {
-        let mut entry = self.entry();
-        if let Some(at) = entry.revision_at {
-            let after = at + entry.revision.to_string().len();
-            let stamp = revision.to_string();
-            let parts = [&entry.value[..at], stamp.as_bytes(), &entry.value[after..]];
-            entry.value = parts.concat().into();
-        }
-        entry.revision = revision;
-        entry
+        self.entry().removed_at(revision)
     }
 
     fn revision_at(&self) -> Option<usize> {

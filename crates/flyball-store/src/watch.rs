@@ -21,6 +21,8 @@ pub struct Watch {
     batch: Batch,
     queue: Queue,
     is_ended: bool,
+    /// What fills the queue for this watch alone, if anything does.
+    feeder: Option<Box<dyn Send + Sync>>,
 }
 
 /// The changes of the history that a watch has not handed out yet.
@@ -42,7 +44,14 @@ impl Watch {
             batch: Batch::default(),
             queue,
             is_ended: false,
+            feeder: None,
         }
+    }
+
+    /// Keeps something as long as the watch lives.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn fed_by(self, feeder: impl Send + Sync + 'static) -> Watch {
+        Watch { feeder: Some(Box::new(feeder)), ..self }
     }
 
     /// Returns the revision up to which every change has been handed out, so that a watch after it misses nothing and
@@ -74,6 +83,7 @@ impl Watch {
                 Some(Ok(batch)) => self.batch = batch,
                 Some(Err(error)) => {
                     self.is_ended = true;
+                    self.feeder = None;
                     return Poll::Ready(Some(Err(error)));
                 }
                 None => self.is_ended = true,

@@ -103,12 +103,17 @@ impl Watchers {
         self.published.store(revision, Ordering::Release);
     }
 
-    /// Ends all watches.
+    /// Ends all watches, and takes no more.
     pub fn close(&self) {
-        let mut groups = self.groups();
-        groups.is_closed = true;
-        for watcher in std::mem::take(&mut groups.by_prefix).into_values().flat_map(HashMap::into_values) {
-            watcher.end(Error::Closed);
+        self.groups().is_closed = true;
+        self.end(|| Error::Closed);
+    }
+
+    /// Ends all watches.
+    pub fn end(&self, error: impl Fn() -> Error) {
+        let groups = std::mem::take(&mut self.groups().by_prefix);
+        for watcher in groups.into_values().flat_map(HashMap::into_values) {
+            watcher.end(error());
         }
     }
 

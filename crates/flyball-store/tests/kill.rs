@@ -2,11 +2,7 @@
 //! far as the machine lets it.
 #![allow(clippy::unwrap_used)]
 
-#[path = "model/chance.rs"]
-mod chance;
-
-use chance::Chance;
-use flyball_store::{Error, Expect, Op, Range, Store};
+use flyball_store::{Error, Expect, Op, Range, Store, testing::Chance};
 use std::{
     collections::HashMap,
     io::{BufRead, BufReader, Write},

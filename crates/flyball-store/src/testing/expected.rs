@@ -1,13 +1,13 @@
 //! A store as simple as can be: every version of every key, all of them kept.
 
-use crate::model::chance::Chance;
+use super::chance::Chance;
+use crate::{Committed, Entry, Error, Event, Expect, Op, Page, Range, Result, Value};
 use bytes::Bytes;
-use flyball_store::{Committed, Entry, Error, Event, Expect, Op, Page, Range, Result, Value};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a store should hold.
 #[derive(Default)]
-pub struct Expected {
+pub(crate) struct Expected {
     pub revision: u64,
     pub compacted: u64,
     /// What happened since this was last emptied.
@@ -18,9 +18,14 @@ pub struct Expected {
 }
 
 impl Expected {
+    /// Begins as an empty store at a revision.
+    pub fn at(revision: u64) -> Expected {
+        Expected { revision, ..Expected::default() }
+    }
+
     /// Makes up a commit of different keys; some expect what is not so.
     pub fn ops(&self, chance: &mut Chance) -> Vec<Op> {
-        let keys: std::collections::BTreeSet<_> = (0..=chance.below(3)).map(|_| key(chance)).collect();
+        let keys: BTreeSet<_> = (0..=chance.below(3)).map(|_| key(chance)).collect();
         keys.into_iter().map(|key| self.op(key, chance)).collect()
     }
 
@@ -51,6 +56,7 @@ impl Expected {
         Op::put(key, value, expect)
     }
 
+    /// Does a commit, or says why not.
     pub fn commit(&mut self, ops: Vec<Op>) -> Result<Committed> {
         for op in &ops {
             let (Op::Put { key, expect, .. } | Op::Delete { key, expect }) = op;
@@ -80,24 +86,12 @@ impl Expected {
         let (key, entry, is_put) = match op {
             Op::Put { key, value, .. } => {
                 let created = previous.as_ref().map_or(revision, |entry| entry.created);
-                let text = stamp(&value, revision);
-                let entry = Entry {
-                    key: key.clone(),
-                    value: text,
-                    revision,
-                    revision_at: value.revision_at,
-                    created,
-                };
+                let entry = Entry::stamped(key.clone(), &value, revision, created);
                 (key, entry, true)
             }
             Op::Delete { key, .. } => {
-                let mut entry = previous.clone()?;
-                if let Some(at) = entry.revision_at {
-                    let mut bytes = entry.value.to_vec();
-                    bytes.drain(at..at + entry.revision.to_string().len());
-                    entry.value = stamp(&Value::stamped(bytes, at), revision);
-                }
-                (key, Entry { revision, ..entry }, false)
+                let entry = previous.clone()?.removed_at(revision);
+                (key, entry, false)
             }
         };
         self.versions
@@ -119,6 +113,7 @@ impl Expected {
         Some(entry)
     }
 
+    /// Reads a range.
     pub fn range(&self, range: &Range) -> Result<Page> {
         let revision = range.revision.unwrap_or(self.revision);
         self.check(revision)?;
@@ -167,19 +162,11 @@ fn at(versions: &[(u64, Option<Entry>)], revision: u64) -> Option<&Entry> {
     versions[..until].last()?.1.as_ref()
 }
 
-fn stamp(value: &Value, revision: u64) -> Bytes {
-    let Some(at) = value.revision_at else {
-        return value.bytes.clone();
-    };
-    let (before, after) = value.bytes.split_at(at);
-    [before, revision.to_string().as_bytes(), after].concat().into()
-}
-
-pub fn key(chance: &mut Chance) -> String {
+pub(crate) fn key(chance: &mut Chance) -> String {
     format!("/{}/{:02}", pick(chance, &["a", "b", "ab", "a/b"]), chance.below(40))
 }
 
-pub fn prefix(chance: &mut Chance) -> String {
+pub(crate) fn prefix(chance: &mut Chance) -> String {
     match chance.below(4) {
         0 => key(chance),
         _ => pick(chance, &["", "/", "/a", "/a/", "/a/b/", "/a/b/1", "/b/", "/c/"]).to_owned(),

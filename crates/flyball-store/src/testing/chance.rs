@@ -4,20 +4,26 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A sequence of choices (splitmix64).
 pub struct Chance {
+    /// What repeats the sequence.
     pub seed: u64,
     state: u64,
 }
 
 impl Chance {
-    /// Takes the seed from `FLYBALL_SEED`, or any.
-    pub fn from_environment() -> Chance {
-        let seed = match std::env::var("FLYBALL_SEED") {
-            Ok(text) => text.parse().unwrap(),
-            Err(_) => RandomState::new().build_hasher().finish(),
-        };
+    /// Begins the sequence of a seed.
+    pub fn new(seed: u64) -> Chance {
         Chance { seed, state: seed }
     }
 
+    /// Takes the seed from `FLYBALL_SEED`, or any.
+    pub fn from_environment() -> Chance {
+        Chance::new(match std::env::var("FLYBALL_SEED") {
+            Ok(text) => text.parse().expect("FLYBALL_SEED is a number"),
+            Err(_) => RandomState::new().build_hasher().finish(),
+        })
+    }
+
+    /// Chooses a number below another.
     pub fn below(&mut self, end: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;

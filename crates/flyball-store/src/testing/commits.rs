@@ -1,0 +1,126 @@
+//! The commits of a model's run: some at once, and what must have come of them.
+
+use super::{
+    chance::Chance,
+    model::{Run, again},
+};
+use crate::{Committed, Error, Expect, Op, Result, Store};
+use bytes::Bytes;
+use futures::future::{BoxFuture, join_all};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// How commits that are sent together take effect.
+#[derive(Clone, Copy)]
+pub(super) enum Order {
+    /// One after the other.
+    AsSent,
+    /// As the store likes; the log of all that happens says how.
+    AsCommitted,
+}
+
+/// Where nothing else is written; a commit there comes after all whose outcome is unknown.
+const FENCE: &str = "/fence";
+
+impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
+    /// Commits some batches at once, which take effect in the order in which they are sent; returns how many.
+    pub(super) async fn commit_in_order(&mut self, chance: &mut Chance) -> usize {
+        let count = 1 + chance.below(80);
+        let mut wanted = Vec::new();
+        let mut sent = Vec::new();
+        for _ in 0..count {
+            let ops = self.expected.ops(chance);
+            sent.push(self.store.commit(ops.clone()));
+            wanted.push(self.expected.commit(ops));
+        }
+        for (committed, wanted) in join_all(sent).await.into_iter().zip(wanted) {
+            assert_same_commit(committed, wanted);
+        }
+        count
+    }
+
+    /// Commits some batches of different keys at once. What is acknowledged must have happened, as it was acknowledged;
+    /// what was refused must not; what nobody answered for may.
+    pub(super) async fn commit_in_any_order(&mut self, chance: &mut Chance) -> usize {
+        let mut commits = self.commits(chance);
+        let mut answers = join_all(commits.iter().map(|ops| self.store.commit(ops.clone()))).await;
+        if answers.iter().any(is_unknown) {
+            let fence = vec![Op::put(FENCE, "", Expect::Anything)];
+            answers.push(again(async || self.store.commit(fence.clone()).await).await);
+            commits.push(fence);
+        }
+        let count = commits.len();
+        let happened = self.happened(&commits, &answers).await;
+        let mut commits: Vec<Option<Vec<Op>>> = commits.into_iter().map(Some).collect();
+        let mut answers: Vec<Option<Result<Committed>>> = answers.into_iter().map(Some).collect();
+        // Their keys differ, so what did not happen can be compared with what was before.
+        let is_still: HashSet<usize> = happened.values().copied().collect();
+        for at in (0..count).filter(|at| !is_still.contains(at)) {
+            let (ops, answer) = (commits[at].take().expect("once"), answers[at].take().expect("once"));
+            if !is_unknown(&answer) {
+                let before = self.expected.revision;
+                let wanted = self.expected.commit(ops);
+                assert_eq!(self.expected.revision, before, "lost: {answer:?} was acknowledged but did not happen");
+                let revision = answer.as_ref().map_or(0, |committed| committed.revision);
+                assert_same_commit(answer, wanted.map(|committed| Committed { revision, ..committed }));
+            }
+        }
+        for (revision, at) in happened {
+            let (ops, answer) = (commits[at].take().expect("one revision each"), answers[at].take().expect("once"));
+            let wanted = self.expected.commit(ops);
+            assert_eq!(self.expected.revision, revision);
+            if !is_unknown(&answer) {
+                assert_same_commit(answer, wanted);
+            }
+        }
+        count
+    }
+
+    fn commits(&self, chance: &mut Chance) -> Vec<Vec<Op>> {
+        let mut taken = HashSet::new();
+        let mut commits = Vec::new();
+        for _ in 0..=chance.below(80) {
+            let ops = self.expected.ops(chance).into_iter();
+            let ops: Vec<Op> = ops.filter(|op| taken.insert(op.key().clone())).collect();
+            commits.extend(Some(ops).filter(|ops| !ops.is_empty()));
+        }
+        commits
+    }
+
+    /// Reads in the log which commits happened, by revision.
+    async fn happened(&mut self, commits: &[Vec<Op>], answers: &[Result<Committed>]) -> BTreeMap<u64, usize> {
+        let of = |(at, ops): (usize, &Vec<Op>)| ops.iter().map(move |op| (op.key().clone(), at)).collect::<Vec<_>>();
+        let owners: HashMap<Bytes, usize> = commits.iter().enumerate().flat_map(of).collect();
+        let acknowledged = answers.iter().flatten().map(|committed| committed.revision);
+        let last = acknowledged.max().unwrap_or(0);
+        let mut happened = BTreeMap::new();
+        let mut seen = self.expected.revision;
+        while seen < last {
+            let event = self
+                .log
+                .next()
+                .await
+                .expect("the log goes on")
+                .unwrap_or_else(|error| panic!("log: {error}"));
+            let at = owners.get(&event.key).unwrap_or_else(|| panic!("{event:?} was not asked for"));
+            happened.insert(event.revision, *at);
+            seen = self.log.revision();
+        }
+        happened
+    }
+}
+
+fn is_unknown(answer: &Result<Committed>) -> bool {
+    matches!(answer, Err(Error::Unavailable { .. }))
+}
+
+fn assert_same_commit(found: Result<Committed>, wanted: Result<Committed>) {
+    match (found, wanted) {
+        (Ok(found), Ok(wanted)) => {
+            assert_eq!((found.revision, found.entries), (wanted.revision, wanted.entries));
+        }
+        (Err(Error::Conflict { key, current, .. }), Err(Error::Conflict { key: key_, current: current_, .. })) => {
+            assert_eq!((key, current), (key_, current_));
+        }
+        (found, wanted) => panic!("found {found:?}, wanted {wanted:?}"),
+    }
+}

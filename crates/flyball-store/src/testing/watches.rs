@@ -1,0 +1,101 @@
+//! The watches of a model's run.
+
+use super::{
+    chance::Chance,
+    expected::prefix,
+    model::{Run, again, text},
+};
+use crate::{Error, Event, Result, Store, Watch};
+use futures::{FutureExt, future::BoxFuture};
+use std::collections::VecDeque;
+
+/// A watch, and what it has yet to hand out.
+pub(super) struct Watching {
+    watch: Watch,
+    prefix: String,
+    events: VecDeque<Event>,
+}
+
+impl Watching {
+    /// Notes an event that the watch will hand out, if it is one of its own.
+    pub fn expect(&mut self, event: &Event) {
+        if event.key.starts_with(self.prefix.as_bytes()) {
+            self.events.push_back(event.clone());
+        }
+    }
+
+    /// Takes some of what the watch has to hand out; `false` where it is ended because it was too far behind.
+    async fn take(&mut self, count: usize, compacted: u64) -> bool {
+        for wanted in self.events.drain(..count) {
+            match self.watch.next().await.expect("a watch ends with an error only") {
+                Ok(found) => assert_eq!(*found, wanted, "watch {}", self.prefix),
+                // Who has not seen everything up to what is forgotten may be told so instead.
+                Err(Error::Compacted { .. }) if wanted.revision <= compacted => return false,
+                Err(error) => panic!("watch {}: {error}", self.prefix),
+            }
+        }
+        if self.events.is_empty() {
+            match self.watch.next().now_or_never() {
+                None => {}
+                Some(Some(Err(Error::Compacted { .. }))) => return false,
+                Some(event) => panic!("watch {}: {event:?} did not happen", self.prefix),
+            }
+        }
+        true
+    }
+}
+
+impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
+    pub(super) async fn watch(&mut self, chance: &mut Chance) {
+        let prefix = prefix(chance);
+        let after = self.expected.some_revision(chance);
+        let watch = again(async || self.store.watch(prefix.clone(), after).await).await;
+        match (self.expected.check(after), watch) {
+            (Ok(()), Ok(watch)) => {
+                let events = self.expected.events_after(after, &prefix);
+                self.watches.push(Watching { watch, prefix, events });
+            }
+            (Err(wanted), Err(found)) => assert_eq!(text(found), text(wanted)),
+            (wanted, found) => {
+                let found = found.map(|_| ());
+                panic!("watch {prefix} after {after}: found {found:?}, wanted {wanted:?}")
+            }
+        }
+        if self.watches.len() > 8 {
+            self.watches.swap_remove(chance.below(8));
+        }
+        self.done += 1;
+    }
+
+    /// Takes some or all of what a watch has to hand out.
+    pub(super) async fn take(&mut self, chance: &mut Chance) {
+        self.done += 1;
+        if self.watches.is_empty() {
+            return;
+        }
+        let at = chance.below(self.watches.len());
+        let watching = &mut self.watches[at];
+        let count = if chance.sometimes(2) {
+            watching.events.len()
+        } else {
+            chance.below(watching.events.len() + 1)
+        };
+        if !watching.take(count, self.expected.compacted).await {
+            self.watches.swap_remove(at);
+        }
+    }
+
+    /// Goes on with each watch in a store that was opened again, where the history still reaches so far back.
+    pub(super) async fn resume(&mut self) {
+        for mut watching in std::mem::take(&mut self.watches) {
+            let after = watching.watch.revision();
+            match again(async || self.store.watch(watching.prefix.clone(), after).await).await {
+                Ok(watch) => watching.watch = watch,
+                Err(Error::Compacted { .. }) => continue,
+                Err(error) => panic!("watch {} after {after}: {error}", watching.prefix),
+            }
+            watching.events = self.expected.events_after(after, &watching.prefix);
+            self.watches.push(watching);
+        }
+    }
+}
