@@ -2,6 +2,7 @@
 
 pub mod corpus;
 mod framework;
+mod kubectl;
 mod manifests;
 mod operators;
 mod reference;
@@ -27,7 +28,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 7] = [
+pub static GROUPS: [Group; 8] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -47,6 +48,11 @@ pub static GROUPS: [Group; 7] = [
         name: "store",
         about: "the store on a real etcd: the model of it, three members of which one dies, TLS, login, compaction",
         run: |text| Box::pin(store::run(text)),
+    },
+    Group {
+        name: "kubectl",
+        about: "the command lines of conformance/kubectl.yaml on our server and on the real one; KUBECTL names another kubectl",
+        run: |text| Box::pin(kubectl::run(text)),
     },
     Group {
         name: "operators",
