@@ -11,6 +11,8 @@ pub enum Figure {
     Rate(f64),
     /// Memory; less is better.
     Bytes(f64),
+    /// How often something happens; less is better.
+    Count(f64),
 }
 
 impl Figure {
@@ -18,7 +20,9 @@ impl Figure {
     pub fn times_better_than(self, other: Figure) -> Option<f64> {
         match (self, other) {
             (Figure::Time(ours), Figure::Time(peer)) => Some(peer.as_secs_f64() / ours.as_secs_f64()),
-            (Figure::Bytes(ours), Figure::Bytes(peer)) => Some(peer / ours),
+            (Figure::Bytes(ours), Figure::Bytes(peer)) | (Figure::Count(ours), Figure::Count(peer)) => {
+                Some(peer / ours)
+            }
             (Figure::Rate(ours), Figure::Rate(peer)) => Some(ours / peer),
             _ => None,
         }
@@ -35,7 +39,7 @@ impl Figure {
     fn number(self) -> f64 {
         match self {
             Figure::Time(time) => time.as_secs_f64(),
-            Figure::Rate(number) | Figure::Bytes(number) => number,
+            Figure::Rate(number) | Figure::Bytes(number) | Figure::Count(number) => number,
         }
     }
 }
@@ -47,6 +51,7 @@ impl fmt::Display for Figure {
             Figure::Time(time) if time.as_millis() >= 1 => write!(f, "{:.2} ms", time.as_secs_f64() * 1e3),
             Figure::Time(time) => write!(f, "{:.1} µs", time.as_secs_f64() * 1e6),
             Figure::Rate(rate) => write!(f, "{rate:.0}/s"),
+            Figure::Count(count) => write!(f, "{count:.0}"),
             Figure::Bytes(bytes) if bytes >= 1048576.0 => write!(f, "{:.1} MiB", bytes / 1048576.0),
             Figure::Bytes(bytes) => write!(f, "{:.2} KiB", bytes / 1024.0),
         }

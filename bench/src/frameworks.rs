@@ -5,7 +5,7 @@
 
 mod cluster;
 mod measure;
-mod program;
+pub(crate) mod program;
 mod run;
 mod table;
 pub mod widget;

@@ -6,5 +6,6 @@ pub mod hello;
 pub mod kinds;
 pub mod reconciles;
 pub mod report;
+pub mod schema;
 pub mod server;
 pub mod target;

@@ -4,7 +4,7 @@ use bench::{
     frameworks::{self, Framework, Server},
     hello, kinds, reconciles,
     report::{self, Row},
-    server,
+    schema, server,
 };
 use clap::Parser;
 use std::process::ExitCode;
@@ -31,10 +31,11 @@ struct Arguments {
 /// A group of measurements under one name.
 type Group = (&'static str, fn() -> Vec<Row>);
 
-const GROUPS: [Group; 4] = [
+const GROUPS: [Group; 5] = [
     ("kinds", kinds::rows),
     ("hello", hello::rows),
     ("reconciles", reconciles::rows),
+    ("schema", schema::rows),
     ("server", server::rows),
 ];
 

@@ -38,7 +38,7 @@ impl Program {
         let command = match framework {
             Framework::Flyball => cargo("peer-flyball"),
             Framework::KubeRuntime => cargo("peer-kube-runtime"),
-            Framework::ControllerRuntime => cache().and_then(|cache| go(&cache)),
+            Framework::ControllerRuntime => go("controller-runtime", &GO),
             Framework::Kopf => cache().and_then(|cache| python(&cache)),
         };
         let command = command.inspect_err(|error| eprintln!("bench: {} is skipped: {error}", framework.name()));
@@ -50,7 +50,8 @@ fn cache() -> Result<PathBuf, String> {
     cache_directory("peers").map_err(|error| error.to_string())
 }
 
-fn cargo(name: &str) -> Result<Vec<PathBuf>, String> {
+/// A program of this package, built beside this one.
+pub(crate) fn cargo(name: &str) -> Result<Vec<PathBuf>, String> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["build", "--quiet", "--package", "bench", "--bin", name]).args(profile());
     run(&mut command)?;
@@ -58,14 +59,15 @@ fn cargo(name: &str) -> Result<Vec<PathBuf>, String> {
     Ok(vec![program.with_file_name(name)])
 }
 
-fn go(cache: &Path) -> Result<Vec<PathBuf>, String> {
-    let directory = cache.join(format!("controller-runtime-{}", key(&GO)));
+/// A Go program, built once for what its files say.
+pub(crate) fn go(name: &str, files: &[(&str, &str)]) -> Result<Vec<PathBuf>, String> {
+    let directory = cache()?.join(format!("{name}-{}", key(files)));
     let program = directory.join("peer");
     if program.exists() {
         return Ok(vec![program]);
     }
     require("go", &["version"], "install Go 1.26 or newer")?;
-    write(&directory, &GO)?;
+    write(&directory, files)?;
     let mut command = Command::new("go");
     command.current_dir(&directory).env("GOWORK", "off");
     run(command.args(["build", "-trimpath", "-o", "unfinished", "."]))?;
@@ -150,5 +152,19 @@ mod tests {
     #[test]
     fn a_changed_source_is_another_key() {
         assert_ne!(key(&[("main.go", "a")]), key(&[("main.go", "b")]));
+    }
+}
+
+/// What a program prints, given these arguments.
+pub(crate) fn output(program: &[PathBuf], arguments: &[&Path]) -> Result<String, String> {
+    let (first, rest) = program.split_first().ok_or("no program")?;
+    let output = Command::new(first)
+        .args(rest)
+        .args(arguments)
+        .output()
+        .map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
 }
