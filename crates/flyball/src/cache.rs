@@ -1,17 +1,22 @@
 //! What an operator has seen of the cluster: one mirror per kind, shared by all of its controllers.
 
+mod change;
+mod contents;
 mod deletions;
+mod health;
+mod index;
 mod mirror;
-mod watch_state;
 
-pub(crate) use mirror::{Change, Mirror, Subscriber};
-pub use watch_state::WatchState;
+pub(crate) use change::{Change, Subscriber};
+pub use health::WatchState;
+pub(crate) use index::IndexedBy;
+pub(crate) use mirror::{Mirror, Part};
 
 use crate::{
-    Key, Metrics,
+    Key, Metrics, Selection,
     kind::{Form, Kind, KindId},
     object::Object,
-    watch,
+    watch::{self, Lists},
 };
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
@@ -28,11 +33,16 @@ use tokio::task::{AbortHandle, JoinHandle};
 #[derive(Clone, Default)]
 pub struct Cache {
     state: Arc<Mutex<State>>,
+    /// The namespaces that are watched; all if there are none.
+    namespaces: Arc<[Arc<str>]>,
+    lists: Lists,
+    /// Which objects the controller selects that this handle is for; all of kinds that are not named.
+    selections: Arc<[(KindId, Selection)]>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Of one kind there may be two: one of metadata, and one of whole objects that somebody asked for later.
+    /// Of one kind there may be several: of metadata, of whole objects that somebody asked for later, of other selections.
     mirrors: HashMap<KindId, Vec<Weak<Followed>>>,
     /// Told of the changes of every kind.
     everywhere: Vec<Subscriber>,
@@ -41,12 +51,12 @@ struct State {
 /// A mirror, and the watch that keeps it. Both end when the last controller that needs them does.
 pub(crate) struct Followed {
     pub(crate) mirror: Arc<Mirror>,
-    watch: AbortHandle,
+    watches: Vec<AbortHandle>,
 }
 
 impl Drop for Followed {
     fn drop(&mut self) {
-        self.watch.abort();
+        self.watches.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -57,6 +67,10 @@ pub(crate) enum ReadError {
     NotCached(String),
     #[error("only the metadata of {0} is cached: declare `.reads::<{0}>()`, or read `PartialObjectMeta<{0}>`")]
     OnlyMetadata(String),
+    #[error("{kind} is not cached in namespace {namespace}: this operator is confined to others")]
+    Elsewhere { kind: String, namespace: String },
+    #[error("{kind} has no index {name:?}: declare it with `.index::<{kind}>(…)`")]
+    NoIndex { kind: String, name: String },
     #[error("{kind} has not been listed yet: {failure}")]
     NotListed { kind: String, failure: Arc<str> },
     #[error("decode {kind} {key}")]
@@ -68,6 +82,17 @@ pub(crate) enum ReadError {
 }
 
 impl Cache {
+    /// An empty cache of these namespaces, or of all if none is named.
+    pub(crate) fn new(namespaces: &[String], lists: Lists) -> Cache {
+        let namespaces = namespaces.iter().map(|namespace| Arc::from(&**namespace)).collect();
+        Cache { namespaces, lists, ..Cache::default() }
+    }
+
+    /// The same cache as one controller reads it.
+    pub(crate) fn selecting(&self, selections: &[(KindId, Selection)]) -> Cache {
+        Cache { selections: selections.into(), ..self.clone() }
+    }
+
     /// The object of that name, if there is one.
     pub fn get<K>(&self, key: impl Into<Key>) -> Option<Arc<K>>
     where
@@ -75,6 +100,23 @@ impl Cache {
     {
         let object = self.readable::<K>()?.get(&key.into())?;
         object.decode().ok()
+    }
+
+    /// The objects of a kind that an [index](crate::Controller::index) finds by a value, in order of namespace and name.
+    pub fn by_index<K>(&self, index: &str, value: &str) -> Vec<Arc<K>>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
+        let found = self.indexed(&Kind::of::<K>(), index, value);
+        let objects = found
+            .inspect_err(|error| tracing::error!(%error, "cached read refused"))
+            .unwrap_or_default();
+        objects.iter().filter_map(|object| object.decode().ok()).collect()
+    }
+
+    pub(crate) fn indexed(&self, kind: &Kind, index: &str, value: &str) -> Result<Vec<Arc<Object>>, ReadError> {
+        let found = self.mirror_for(kind)?.by_index(index, value);
+        found.ok_or_else(|| ReadError::NoIndex { kind: kind.name().into(), name: index.into() })
     }
 
     /// All objects of a kind, except those that do not decode as `K`, in order of namespace and name.
@@ -90,7 +132,10 @@ impl Cache {
     pub fn watches(&self) -> Vec<WatchState> {
         let followed: Vec<_> = self.lock().mirrors.values().flatten().filter_map(Weak::upgrade).collect();
         let mut states: Vec<_> = followed.iter().map(|followed| followed.mirror.watch_state()).collect();
-        states.sort_by(|one, other| (&one.api_version, &one.kind).cmp(&(&other.api_version, &other.kind)));
+        states.sort_by(|one, other| {
+            let order = |state: &WatchState| (state.api_version.clone(), state.kind.clone(), state.selector.clone());
+            order(one).cmp(&order(other))
+        });
         states
     }
 
@@ -102,9 +147,18 @@ impl Cache {
         mirror.inspect_err(|error| tracing::error!(%error, "cached read refused")).ok()
     }
 
-    /// The mirror that can answer reads of `kind` in its form.
+    /// The mirror that can answer reads of `kind` in its form, as this handle selects it.
     pub(crate) fn mirror_for(&self, kind: &Kind) -> Result<Arc<Mirror>, ReadError> {
-        let mirror = self.mirror(&kind.id()).ok_or_else(|| ReadError::NotCached(kind.name().into()))?;
+        let id = kind.id();
+        let selected = self
+            .selections
+            .iter()
+            .find(|(selected, _)| *selected == id)
+            .map(|(_, selection)| selection);
+        let selection = selected.unwrap_or(&kind.selection);
+        let mirrors = self.mirrors_of(&id).into_iter().filter(|mirror| mirror.kind().selection == *selection);
+        let mirror = mirrors.max_by_key(|mirror| mirror.kind().form);
+        let mirror = mirror.ok_or_else(|| ReadError::NotCached(kind.name().into()))?;
         match mirror.kind().form {
             Form::Metadata if kind.form == Form::Whole => Err(ReadError::OnlyMetadata(kind.name().into())),
             _ => Ok(mirror),
@@ -113,7 +167,8 @@ impl Cache {
 
     /// The fullest mirror of a kind.
     pub(crate) fn mirror(&self, id: &KindId) -> Option<Arc<Mirror>> {
-        self.mirrors_of(id).into_iter().max_by_key(|mirror| mirror.kind().form)
+        let full = |mirror: &Arc<Mirror>| (mirror.kind().selection.is_everything(), mirror.kind().form);
+        self.mirrors_of(id).into_iter().max_by_key(full)
     }
 
     pub(crate) fn mirrors_of(&self, id: &KindId) -> Vec<Arc<Mirror>> {
@@ -134,14 +189,18 @@ impl Cache {
         let everywhere = state.everywhere.clone();
         let known = state.mirrors.entry(kind.id()).or_default();
         known.retain(|followed| followed.strong_count() > 0);
-        let fits = |followed: &Arc<Followed>| followed.mirror.kind().form >= kind.form;
+        let fits = |followed: &Arc<Followed>| {
+            let known = followed.mirror.kind();
+            known.form >= kind.form && known.selection == kind.selection
+        };
         if let Some(followed) = known.iter().filter_map(Weak::upgrade).find(fits) {
             return followed;
         }
-        let mirror = Arc::new(Mirror::new(kind.clone()));
+        let mirror = Arc::new(Mirror::new(kind.clone(), &self.namespaces));
         everywhere.into_iter().for_each(|subscriber| mirror.subscribe(subscriber));
-        let watch = spawn_watch(mirror.clone(), client.clone(), metrics.clone()).abort_handle();
-        let followed = Arc::new(Followed { mirror, watch });
+        let watch = |part| spawn_watch(mirror.clone(), part, self.lists, client.clone(), metrics.clone());
+        let watches = mirror.parts().map(|part| watch(part).abort_handle()).collect();
+        let followed = Arc::new(Followed { mirror, watches });
         known.push(Arc::downgrade(&followed));
         followed
     }
@@ -162,8 +221,8 @@ impl Cache {
     }
 }
 
-fn spawn_watch(mirror: Arc<Mirror>, client: Client, metrics: Metrics) -> JoinHandle<()> {
-    tokio::spawn(async move { watch::follow(&client, &mirror, &metrics).await })
+fn spawn_watch(mirror: Arc<Mirror>, part: Part, lists: Lists, client: Client, metrics: Metrics) -> JoinHandle<()> {
+    tokio::spawn(async move { watch::follow(&client, &mirror, part, lists, &metrics).await })
 }
 
 pub(crate) fn decode<K: DeserializeOwned>(kind: &Kind, object: &Object) -> Result<Arc<K>, ReadError> {

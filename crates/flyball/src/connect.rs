@@ -16,6 +16,7 @@ use std::{
 
 /// Lets every kind that a controller reconciles, owns or watches fill its queue.
 pub(crate) fn connect(controller: &Controller, cache: &Cache, queue: &Arc<WorkQueue>) {
+    let cache = &cache.selecting(&controller.selections);
     let mirror = |kind: &Kind| cache.mirror_for(kind).expect("a controller's kinds are followed");
     let when = |kind: &Kind| controller.predicate(&kind.id());
     let own = mirror(&controller.kind);
@@ -35,6 +36,11 @@ pub(crate) fn connect(controller: &Controller, cache: &Cache, queue: &Arc<WorkQu
     }
     if controller.follows_dependents {
         cache.subscribe_everywhere(adding_owners(queue, &own));
+    }
+    for index in &controller.indexes {
+        if !mirror(&index.kind).index(&index.name, &index.by) {
+            tracing::error!(kind = index.kind.name(), index = index.name, "another index has this name");
+        }
     }
     for trigger in &controller.triggers {
         trigger.connect(queue, &own);

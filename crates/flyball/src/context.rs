@@ -32,6 +32,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Context {
     pub(crate) operator: Arc<Shared>,
+    /// What is cached, as this controller selects it.
+    pub(crate) cache: Cache,
     /// The objects of the kind that is reconciled.
     pub(crate) mirror: Arc<Mirror>,
     pub(crate) object: Arc<Object>,
@@ -81,7 +83,7 @@ impl Context {
     {
         let kind = Kind::of::<C>();
         let key = self.beside(&kind, key.into());
-        let object = self.listed(&kind).await?.get(&key);
+        let object = self.listed(&kind, key.namespace()).await?.get(&key);
         Ok(object.map(|object| decode(&kind, &object)).transpose()?)
     }
 
@@ -94,7 +96,18 @@ impl Context {
     {
         let kind = Kind::of::<C>();
         let namespace = self.object.key.namespace().filter(|_| kind.scope != Scope::Cluster);
-        let objects = self.listed(&kind).await?.list(namespace);
+        let objects = self.listed(&kind, namespace).await?.list(namespace);
+        Ok(objects.iter().map(|object| decode(&kind, object)).collect::<Result<_, _>>()?)
+    }
+
+    /// The objects of a kind, in all namespaces, that an [index](Controller::index) finds by a value, from the cache.
+    pub async fn by_index<C>(&self, index: &str, value: &str) -> Result<Vec<Arc<C>>>
+    where
+        C: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
+        let kind = Kind::of::<C>();
+        self.listed(&kind, None).await?;
+        let objects = self.cache.indexed(&kind, index, value)?;
         Ok(objects.iter().map(|object| decode(&kind, object)).collect::<Result<_, _>>()?)
     }
 
@@ -104,7 +117,7 @@ impl Context {
         C: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
         let kind = Kind::of::<C>();
-        let objects = self.listed(&kind).await?.dependents_of(&self.object.uid);
+        let objects = self.listed(&kind, None).await?.dependents_of(&self.object.uid);
         let controlled = objects.iter().filter(|object| object.is_controlled_by(&self.object.uid));
         Ok(controlled.map(|object| decode(&kind, object)).collect::<Result<_, _>>()?)
     }
@@ -178,7 +191,7 @@ impl Context {
 
     /// Cached reads across all namespaces.
     pub fn cache(&self) -> &Cache {
-        &self.operator.cache
+        &self.cache
     }
 
     /// Starts one more controller in the same operator: for a kind that was not known when the operator started.
@@ -186,9 +199,12 @@ impl Context {
         Controlled::start(&self.operator, controller)
     }
 
-    /// The mirror of a kind, once it has been listed.
-    async fn listed(&self, kind: &Kind) -> Result<Arc<Mirror>, ReadError> {
-        let mirror = self.operator.cache.mirror_for(kind)?;
+    /// The mirror of a kind, once it has been listed, if it knows that namespace.
+    async fn listed(&self, kind: &Kind, namespace: Option<&str>) -> Result<Arc<Mirror>, ReadError> {
+        let mirror = self.cache.mirror_for(kind)?;
+        if let Some(namespace) = namespace.filter(|namespace| !mirror.covers(Some(namespace))) {
+            return Err(ReadError::Elsewhere { kind: kind.name().into(), namespace: namespace.into() });
+        }
         mirror.ready().await?;
         Ok(mirror)
     }

@@ -1,9 +1,11 @@
 //! A controller as its author declares it: a reconcile, and what triggers it. It does nothing until its operator runs.
 
+mod cached;
 mod pace;
 
 use crate::{
-    Action, Backoff, Cache, Context, Election, Key, Predicate, Reconciler, Result, Trigger,
+    Action, Backoff, Cache, Context, Election, Key, Predicate, Reconciler, Result, Selection, Trigger,
+    cache::IndexedBy,
     kind::{Kind, KindId},
     object::Object,
     reconciler::{Work, erase},
@@ -45,6 +47,8 @@ pub struct Controller {
     pub(crate) triggers: Vec<Trigger>,
     pub(crate) election: Option<Election>,
     predicates: Vec<(KindId, Predicate)>,
+    pub(crate) selections: Vec<(KindId, Selection)>,
+    pub(crate) indexes: Vec<Indexed>,
     /// What the author declared wrongly; said when the operator starts.
     pub(crate) mistakes: Vec<String>,
 }
@@ -54,6 +58,14 @@ pub struct Controller {
 pub(crate) struct Watched {
     pub(crate) kind: Kind,
     pub(crate) map: Map,
+}
+
+/// A kind, and what its objects are found by.
+#[derive(Clone)]
+pub(crate) struct Indexed {
+    pub(crate) kind: Kind,
+    pub(crate) name: String,
+    pub(crate) by: IndexedBy,
 }
 
 type Gone = Arc<dyn Fn(&Key) + Send + Sync>;
@@ -108,6 +120,8 @@ impl Controller {
             election: None,
             triggers: Vec::new(),
             predicates: Vec::new(),
+            selections: Vec::new(),
+            indexes: Vec::new(),
             mistakes: Vec::new(),
         }
     }
@@ -119,7 +133,8 @@ impl Controller {
     where
         C: Resource<DynamicType = (), Scope: 'static>,
     {
-        self.owned.push(Kind::of::<C>().metadata());
+        let kind = self.selected(Kind::of::<C>().metadata());
+        self.owned.push(kind);
         self
     }
 
@@ -136,7 +151,8 @@ impl Controller {
             Ok(object) => map(object, cache).into_iter().collect(),
             Err(_) => Vec::new(),
         };
-        self.watched.push(Watched { kind: Kind::of::<O>(), map: Arc::new(map) });
+        let kind = self.selected(Kind::of::<O>());
+        self.watched.push(Watched { kind, map: Arc::new(map) });
         self
     }
 
@@ -158,26 +174,6 @@ impl Controller {
     /// [`Controller::cleanup`] for what must not be missed.
     pub fn gone(mut self, gone: impl Fn(&Key) + Send + Sync + 'static) -> Controller {
         self.gone = Some(Arc::new(gone));
-        self
-    }
-
-    /// Caches whole objects of kind `C` for [`Context::get`], [`Context::list`] and [`Context::owned`], without being
-    /// triggered by them.
-    pub fn reads<C>(mut self) -> Controller
-    where
-        C: Resource<DynamicType = (), Scope: 'static>,
-    {
-        self.read.push(Kind::of::<C>());
-        self
-    }
-
-    /// Declares what the reconcile does to objects of kind `C` through [`Context::client`], so that `rbac` and `manifests`
-    /// allow it: `.needs::<Pod>(["create", "delete"])`.
-    pub fn needs<C>(mut self, verbs: impl IntoIterator<Item: Into<String>>) -> Controller
-    where
-        C: Resource<DynamicType = (), Scope: 'static>,
-    {
-        self.needed.push((Kind::of::<C>(), verbs.into_iter().map(Into::into).collect()));
         self
     }
 
@@ -245,7 +241,7 @@ impl Controller {
         given.map(|(_, predicate)| predicate.clone()).reduce(Predicate::and)
     }
 
-    /// What the author declared wrongly.
+    /// What the author declared wrongly, here or in what was declared before.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let triggers = || {
             std::iter::once(&self.kind)
@@ -256,7 +252,8 @@ impl Controller {
         let unknown = unknown.map(|(kind, _)| {
             format!("a predicate on {}, which the {} controller is not triggered by", kind.plural, self.name)
         });
-        self.mistakes.iter().cloned().chain(unknown).collect()
+        let selections = self.selections.iter().flat_map(|(_, selection)| selection.mistakes.clone());
+        self.mistakes.iter().cloned().chain(unknown).chain(selections).collect()
     }
 
     /// Every kind that this controller needs a cache of.

@@ -76,7 +76,7 @@ pub(crate) async fn clean_up(controller: &Controller, ctx: &Context, finalizer: 
 /// How much of the deadline is left.
 fn left(ctx: &Context, deadline: Duration) -> Duration {
     let meta = ctx.object.meta();
-    let deleted: Option<Timestamp> = meta.deletion_timestamp.as_deref().and_then(|time| time.parse().ok());
+    let deleted: Option<Timestamp> = meta.deletion_time().and_then(|time| time.parse().ok());
     let passed = deleted.map(|deleted| ctx.operator.clock.now().duration_since(deleted));
     let passed = passed.and_then(|passed| Duration::try_from(passed).ok()).unwrap_or_default();
     deadline.saturating_sub(passed)

@@ -1,5 +1,6 @@
 //! A kind with its Rust type erased: where its objects are served, and whether they live in namespaces.
 
+use crate::Selection;
 use kube::{
     Resource,
     api::{ApiResource, DynamicObject},
@@ -13,6 +14,8 @@ pub(crate) struct Kind {
     pub(crate) resource: ApiResource,
     pub(crate) scope: Scope,
     pub(crate) form: Form,
+    /// Which of its objects are asked for, and what is kept of them.
+    pub(crate) selection: Selection,
 }
 
 /// Where the objects of a kind live.
@@ -56,7 +59,7 @@ impl Kind {
             _ => Scope::Unknown,
         };
         let form = if K::metadata_api() { Form::Metadata } else { Form::Whole };
-        Kind { resource, scope, form }
+        Kind { resource, scope, form, selection: Selection::default() }
     }
 
     pub(crate) fn metadata(self) -> Kind {

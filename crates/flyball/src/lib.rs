@@ -37,6 +37,7 @@ mod reconciler;
 mod run;
 mod runner;
 mod running;
+mod selection;
 mod shared;
 mod trigger;
 mod watch;
@@ -64,6 +65,7 @@ pub use ready::Readiness;
 pub use reconciler::Reconciler;
 pub use run::run;
 pub use running::Running;
+pub use selection::Selection;
 pub use trigger::Trigger;
 pub use why::{Related, Why};
 

@@ -1,4 +1,6 @@
 //! An object as the API server sent it: its JSON, and the few words of its metadata that the framework works by.
+//!
+//! Who manages which field is left out: it is half of the bytes, and the API server keeps it when it is not sent back.
 
 use crate::{Key, kind::Kind};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -38,14 +40,16 @@ struct Header<'a> {
 pub(crate) struct Meta<'a> {
     #[serde(borrow)]
     pub(crate) name: Cow<'a, str>,
-    pub(crate) namespace: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(crate) namespace: Cow<'a, str>,
     #[serde(borrow, default)]
     pub(crate) uid: Cow<'a, str>,
     #[serde(borrow, default)]
     pub(crate) resource_version: Cow<'a, str>,
     #[serde(default)]
     pub(crate) generation: i64,
-    pub(crate) deletion_timestamp: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    deletion_timestamp: Option<&'a RawValue>,
     deletion_grace_period_seconds: Option<i64>,
     #[serde(default)]
     pub(crate) finalizers: Vec<String>,
@@ -55,6 +59,8 @@ pub(crate) struct Meta<'a> {
     labels: Option<&'a RawValue>,
     #[serde(borrow)]
     annotations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    managed_fields: Option<&'a RawValue>,
 }
 
 /// An entry of `metadata.ownerReferences`.
@@ -76,18 +82,23 @@ pub(crate) struct Owner<'a> {
 }
 
 impl Object {
-    pub(crate) fn parse(json: impl Into<Box<str>>) -> serde_json::Result<Object> {
-        let json = json.into();
-        let Header { metadata } = serde_json::from_str(&json)?;
-        let key = match &metadata.namespace {
-            Some(namespace) => Key::namespaced(namespace.as_ref(), metadata.name.as_ref()),
-            None => Key::cluster(metadata.name.as_ref()),
-        };
+    pub(crate) fn parse(json: impl AsRef<str>) -> serde_json::Result<Object> {
+        let json = json.as_ref();
+        let Header { metadata } = serde_json::from_str(json)?;
+        let key = Key::new(Some(&metadata.namespace), &metadata.name);
         let uid = Box::from(metadata.uid.as_ref());
         let version = metadata.resource_version.parse().unwrap_or_default();
         let terminating = metadata.is_terminating();
+        let kept = match metadata.managed_fields {
+            Some(managed) => without(json, "managedFields", managed),
+            None => json.into(),
+        };
         let owners = metadata.owner_references.into_iter().map(Owner::into_owned).collect();
-        Ok(Object { key, uid, version, terminating, owners, json })
+        Ok(Object { key, uid, version, terminating, owners, json: kept })
+    }
+
+    pub(crate) fn json(&self) -> &str {
+        &self.json
     }
 
     pub(crate) fn decode<K: DeserializeOwned>(&self) -> serde_json::Result<Arc<K>> {
@@ -133,17 +144,33 @@ impl Object {
         serde_json::from_str(fields.get(name)?.get()).ok()
     }
 
-    /// This object with nothing but its metadata, and of that not who manages which field: it is most of the bytes.
+    /// This object with nothing but its metadata.
     pub(crate) fn into_metadata(self) -> Object {
         #[derive(Deserialize)]
         struct Whole<'a> {
             #[serde(borrow)]
             metadata: BTreeMap<Cow<'a, str>, &'a RawValue>,
         }
-        let Whole { mut metadata } = serde_json::from_str(&self.json).expect("parsed before");
-        metadata.remove("managedFields");
+        let Whole { metadata } = serde_json::from_str(&self.json).expect("parsed before");
         let metadata = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata });
         Object { json: metadata.to_string().into(), ..self }
+    }
+}
+
+/// `json` without a field whose value is a part of it.
+fn without(json: &str, field: &str, value: &RawValue) -> Box<str> {
+    let begin = value.get().as_ptr() as usize - json.as_ptr() as usize;
+    let (before, after) = (&json[..begin], &json[begin + value.get().len()..]);
+    let before = before.trim_end().strip_suffix(':').unwrap_or(before).trim_end();
+    let Some(before) = before.strip_suffix('"').and_then(|before| before.strip_suffix(field)) else {
+        // Spelled with escapes, which no API server does.
+        return json.into();
+    };
+    let before = before.strip_suffix('"').unwrap_or(before).trim_end();
+    match (before.strip_suffix(','), after.trim_start().strip_prefix(',')) {
+        (Some(before), _) => [before, after].concat().into(),
+        (None, Some(after)) => [before, after].concat().into(),
+        (None, None) => [before, after].concat().into(),
     }
 }
 
@@ -202,6 +229,11 @@ impl Meta<'_> {
         annotations.remove(name)
     }
 
+    /// When its deletion was asked for, or when its grace period ends, as the API server wrote it.
+    pub(crate) fn deletion_time(&self) -> Option<&str> {
+        self.deletion_timestamp.map(|time| time.get().trim_matches('"'))
+    }
+
     pub(crate) fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
@@ -244,6 +276,28 @@ mod tests {
         let partial = object.into_metadata();
         assert_eq!((partial.field("spec"), &*partial.meta().name), (None, "ada"));
         assert!(partial.metadata().metadata.managed_fields.is_none());
+    }
+
+    #[test]
+    fn who_manages_which_field_is_not_kept() {
+        let managed = r#""managedFields" : [{"manager":"a,\"}","fieldsV1":{"f:spec":{}}}]"#;
+        for metadata in [
+            format!(r#"{{{managed}}}"#),
+            format!(r#"{{{managed},"name":"ada"}}"#),
+            format!(r#"{{"name":"ada" , {managed} }}"#),
+            format!(r#"{{"name":"ada",{managed},"uid":"u"}}"#),
+        ] {
+            let named = metadata.replacen('{', r#"{"namespace":"default","#, 1);
+            for metadata in [metadata, named] {
+                let Ok(kept) = Object::parse(format!(r#"{{"metadata":{metadata}}}"#)) else {
+                    continue;
+                };
+                let mut expected: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+                expected.as_object_mut().unwrap().remove("managedFields");
+                assert_eq!(kept.field("metadata"), Some(expected), "{metadata}");
+                assert!(!kept.json.contains("managedFields"), "{metadata}");
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::{
     Config, Controller, Election, Error, EventPolicy, Metrics, Result, Running,
     admin::{Check, Checks},
     config,
+    watch::Lists,
 };
 use futures::future::BoxFuture;
 use k8s_openapi::{
@@ -21,6 +22,8 @@ pub struct Operator {
     crds: Vec<CustomResourceDefinition>,
     controllers: Vec<Controller>,
     tasks: Vec<Task>,
+    namespaces: Vec<String>,
+    lists: Lists,
     permissions: Vec<PolicyRule>,
     served: Vec<(String, u16)>,
     metrics: Option<Metrics>,
@@ -44,6 +47,8 @@ impl Operator {
             crds: Vec::new(),
             controllers: Vec::new(),
             tasks: Vec::new(),
+            namespaces: Vec::new(),
+            lists: Lists::default(),
             permissions: Vec::new(),
             served: Vec::new(),
             metrics: None,
@@ -56,6 +61,26 @@ impl Operator {
     /// Declares a kind that the operator brings along; it is installed when the operator starts.
     pub fn crd(mut self, crd: CustomResourceDefinition) -> Operator {
         self.crds.push(crd);
+        self
+    }
+
+    /// Confines the operator to these namespaces: of kinds that live in namespaces nothing else is watched, cached or
+    /// reconciled. All namespaces unless set.
+    ///
+    /// A kind that is known at run time only ([`Controller::of`]) is watched everywhere.
+    pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Operator {
+        self.namespaces = namespaces.into_iter().map(Into::into).collect();
+        self.namespaces.sort();
+        self.namespaces.dedup();
+        self
+    }
+
+    /// Lists each kind as the beginning of its watch (KEP-3157) where the API server can do that.
+    ///
+    /// Pages, which are the default, are decoded while they arrive and cost the API server less time; streaming costs it less
+    /// memory where a kind has very many objects.
+    pub fn streaming_lists(mut self) -> Operator {
+        self.lists = Lists::Streamed;
         self
     }
 
@@ -155,6 +180,15 @@ impl Operator {
     /// Starts the operator as [`run`](crate::run) does: as its configuration says.
     pub async fn start_with(&self, client: Client, config: &Config) -> Result<Running> {
         Running::start_with(self, client, config).await
+    }
+
+    /// The namespaces that the operator is confined to; none for all.
+    pub(crate) fn namespaces_watched(&self) -> &[String] {
+        &self.namespaces
+    }
+
+    pub(crate) fn lists(&self) -> Lists {
+        self.lists
     }
 
     pub(crate) fn controllers(&self) -> &[Controller] {

@@ -116,7 +116,7 @@ fn check(queue: &Queue<u8>, model: &Model, now: Instant, place: &str) {
 
 #[test]
 fn random_interleavings_keep_the_guarantees() {
-    for seed in 0..1_000 {
+    for seed in 0..400 {
         play(seed);
     }
 }

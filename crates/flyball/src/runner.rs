@@ -1,7 +1,7 @@
 //! Runs a controller: takes objects from its queue, reconciles them side by side, and decides when each comes back.
 
 use crate::{
-    Action, Context, Controller, Error, Event, Key, Result, Why,
+    Action, Cache, Context, Controller, Error, Event, Key, Result, Why,
     cache::{Followed, Mirror},
     error::Outcome,
     finalizer::{self, Stage},
@@ -38,6 +38,8 @@ pub(crate) struct Desk {
     control: Arc<Control>,
     queue: Arc<WorkQueue>,
     mirror: Arc<Mirror>,
+    /// As this controller reads it.
+    cache: Cache,
     /// What the controller needs followed for as long as it runs.
     _followed: Vec<Arc<Followed>>,
     finalizer: String,
@@ -65,6 +67,7 @@ impl Desk {
         followed: Vec<Arc<Followed>>,
     ) -> Desk {
         let (queue, mirror) = (control.queue.clone(), control.mirror.clone());
+        let cache = operator.cache.selecting(&controller.selections);
         let finalizer = finalizer::name(&operator.name);
         Desk {
             controller,
@@ -72,6 +75,7 @@ impl Desk {
             control,
             queue,
             mirror,
+            cache,
             _followed: followed,
             finalizer,
             ids: Ids::default(),
@@ -150,6 +154,7 @@ impl Desk {
         let id = self.ids.next();
         let ctx = Context {
             operator: self.operator.clone(),
+            cache: self.cache.clone(),
             mirror: self.mirror.clone(),
             object,
             id,

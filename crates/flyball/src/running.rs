@@ -33,7 +33,7 @@ impl Running {
     pub(crate) async fn start(operator: &Operator, client: Client, election: Option<Election>) -> Result<Running> {
         operator.check()?;
         crds::install(&client, operator.name(), operator.crds()).await?;
-        let cache = Cache::default();
+        let cache = Cache::new(operator.namespaces_watched(), operator.lists());
         let metrics = operator.own_metrics();
         let client = metrics::measured(client, metrics.clone());
         let (recorder, publisher) = event::channel(operator.event_policy());

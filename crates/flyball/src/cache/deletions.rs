@@ -1,7 +1,7 @@
 //! What this process has deleted and the watch still speaks of. Until it reports the deletion, its news of such an object are old.
 
 use crate::{Key, object::Object};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 /// More deletions than ever come between the API server's answer to one and our taking note of it.
 const TOLD: usize = 1_024;
@@ -19,7 +19,7 @@ struct Deletion {
     uid: Box<str>,
     /// The version that was deleted, as far as we knew it: what came before it under the same name is older still.
     version: u64,
-    /// The list during which it was made, or after which.
+    /// The last list that may yet be followed by news of it: the one that it was made during or after, or that contained it.
     list: u64,
 }
 
@@ -57,10 +57,17 @@ impl Deletions {
         self.lists += 1;
     }
 
-    /// A list contained the objects with these uids. What was deleted before it began, and is not in it, will not be told of.
-    pub(super) fn list_ended(&mut self, uids: &HashSet<Box<str>>) {
+    /// A list contains an object: if it was deleted, the watch will tell of that.
+    pub(super) fn listed(&mut self, object: &Object) {
+        let pending = self.pending.get_mut(&object.key).into_iter().flatten();
+        let same = pending.filter(|deletion| deletion.uid == object.uid);
+        same.for_each(|deletion| deletion.list = self.lists);
+    }
+
+    /// A list has ended. What was deleted before it began, and is not in it, will not be told of.
+    pub(super) fn list_ended(&mut self) {
         self.pending.retain(|_, pending| {
-            pending.retain(|deletion| deletion.list == self.lists || uids.contains(&deletion.uid));
+            pending.retain(|deletion| deletion.list == self.lists);
             !pending.is_empty()
         });
     }

@@ -1,17 +1,22 @@
 //! The objects of one kind, as last seen or last written by this process, and who is told when they change.
 
-use super::{ReadError, WatchState, deletions::Deletions};
+use super::{
+    ReadError, WatchState,
+    change::{Change, Subscriber},
+    contents::{Contents, Notes},
+    deletions::Deletions,
+    health::Health,
+    index::IndexedBy,
+};
 use crate::{
-    Key, Why,
-    kind::{Form, Kind},
+    Key,
+    kind::{Form, Kind, Scope},
     object::{Object, Owner},
-    queue::Priority,
-    work::WorkQueue,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::HashSet,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, Mutex, MutexGuard},
 };
 use tokio::{sync::watch, time::Instant};
 
@@ -22,87 +27,32 @@ use tokio::{sync::watch, time::Instant};
 pub(crate) struct Mirror {
     kind: Kind,
     name: Arc<str>,
+    /// The namespaces that are watched, each by a watch of its own; or all of them, by one.
+    territories: Box<[Option<Arc<str>>]>,
     state: Mutex<State>,
-    health: watch::Sender<Health>,
+    health: watch::Sender<Box<[Health]>>,
 }
 
-/// Is told of every change, also of those that were missed while a watch was down.
-#[derive(Clone)]
-pub(crate) struct Subscriber {
-    /// Whoever has no queue any more is forgotten.
-    pub(crate) queue: Weak<WorkQueue>,
-    pub(crate) tell: Tell,
+struct State {
+    contents: Contents,
+    /// What each watch has told of.
+    told: Box<[Told]>,
+    subscribers: Vec<Subscriber>,
 }
 
-type Tell = Arc<dyn Fn(&Mirror, &Change, &WorkQueue) + Send + Sync>;
-
-impl Subscriber {
-    pub(crate) fn is_there(&self) -> bool {
-        self.queue.strong_count() > 0
-    }
-
-    fn tell(&self, mirror: &Mirror, change: &Change) {
-        if let Some(queue) = self.queue.upgrade() {
-            (self.tell)(mirror, change, &queue);
-        }
-    }
+/// How far one watch has come.
+#[derive(Default)]
+struct Told {
+    /// The last version that the watch or the list told of.
+    seen: u64,
+    deletions: Deletions,
+    /// While a list goes on: what is in the mirror and not yet in the list.
+    unconfirmed: Option<HashSet<Key>>,
 }
 
-/// An object before and after: created without `old`, deleted without `new`.
-pub(crate) struct Change {
-    pub(crate) old: Option<Arc<Object>>,
-    pub(crate) new: Option<Arc<Object>>,
-    /// Whether a list told of it, not a watch or one of our own writes.
-    pub(crate) listed: bool,
-}
-
-impl Change {
-    pub(crate) fn key(&self) -> Option<&Key> {
-        self.new.as_ref().or(self.old.as_ref()).map(|object| &object.key)
-    }
-
-    /// Whether the object is gone, or begins to be deleted, or another one has taken its name.
-    pub(crate) fn is_deletion(&self) -> bool {
-        match (&self.old, &self.new) {
-            (_, None) => true,
-            (None, Some(new)) => new.terminating,
-            (Some(old), Some(new)) => old.uid != new.uid || (new.terminating && !old.terminating),
-        }
-    }
-
-    pub(crate) fn why(&self) -> Why {
-        match &self.old {
-            _ if self.is_deletion() => Why::Deleted,
-            Some(_) => Why::Changed,
-            None if self.listed => Why::Listed,
-            None => Why::Created,
-        }
-    }
-
-    /// An object that a list merely finds is no news; one that it finds changed is.
-    pub(crate) fn priority(&self) -> Priority {
-        match self.old {
-            None if self.listed => Priority::Background,
-            _ => Priority::Live,
-        }
-    }
-}
-
-/// Whether a kind is listed and watched.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Health {
-    pub(crate) listed: bool,
-    pub(crate) failure: Option<Arc<str>>,
-    pub(crate) failing_since: Option<Instant>,
-    pub(crate) lists: u64,
-    pub(crate) watches: u64,
-}
-
-impl Health {
-    pub(crate) fn is_well(&self) -> bool {
-        self.listed && self.failure.is_none()
-    }
-}
+/// One of a mirror's watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part(usize);
 
 /// How much a mirror holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,36 +61,21 @@ pub(crate) struct Usage {
     pub(crate) bytes: usize,
 }
 
-#[derive(Default)]
-struct State {
-    objects: BTreeMap<Key, Arc<Object>>,
-    /// What the objects take, about.
-    bytes: usize,
-    /// Keys of objects by the uids of their owners.
-    dependents: HashMap<Box<str>, BTreeSet<Key>>,
-    /// The last version that the watch or the list told of.
-    seen: u64,
-    deletions: Deletions,
-    notes: HashMap<Key, Notes>,
-    subscribers: Vec<Subscriber>,
-}
-
-/// What this process last wrote to an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Notes {
-    /// The hash of what was applied, and the object's fingerprint afterwards.
-    pub(crate) applied: Option<(u64, u64)>,
-    /// The hash of the status that was set, and the object's version afterwards.
-    pub(crate) status: Option<(u64, u64)>,
-}
-
 impl Mirror {
-    pub(crate) fn new(kind: Kind) -> Mirror {
+    /// An empty mirror of a kind, in these namespaces, or in all if none is named or the kind belongs to none.
+    pub(crate) fn new(kind: Kind, namespaces: &[Arc<str>]) -> Mirror {
+        let territories: Box<[_]> = match kind.scope {
+            Scope::Namespaced if !namespaces.is_empty() => namespaces.iter().cloned().map(Some).collect(),
+            _ => Box::new([None]),
+        };
+        let told = territories.iter().map(|_| Told::default()).collect();
+        let health = territories.iter().map(|_| Health::default()).collect();
         Mirror {
             name: kind.name().into(),
             kind,
-            state: Mutex::default(),
-            health: watch::Sender::default(),
+            territories,
+            state: Mutex::new(State { contents: Contents::default(), told, subscribers: Vec::new() }),
+            health: watch::Sender::new(health),
         }
     }
 
@@ -153,13 +88,37 @@ impl Mirror {
         self.name.clone()
     }
 
+    /// The watches that fill this mirror.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> + use<> {
+        (0..self.territories.len()).map(Part)
+    }
+
+    /// The namespace that a watch is about.
+    pub(crate) fn namespace(&self, part: Part) -> Option<&str> {
+        self.territories[part.0].as_deref()
+    }
+
+    /// The watch that tells of an object, if any does.
+    fn part_of(&self, key: &Key) -> Option<Part> {
+        let about = |territory: &Option<Arc<str>>| territory.is_none() || territory.as_deref() == key.namespace();
+        self.territories.iter().position(about).map(Part)
+    }
+
+    /// Whether objects of that namespace are watched.
+    pub(crate) fn covers(&self, namespace: Option<&str>) -> bool {
+        match namespace {
+            Some(namespace) => self.part_of(&Key::namespaced(namespace, "")).is_some(),
+            None => true,
+        }
+    }
+
     /// Tells `subscriber` of every object that is there, and of every change from now on.
     pub(crate) fn subscribe(&self, subscriber: Subscriber) {
         let objects = {
             let mut state = self.lock();
             state.subscribers.retain(Subscriber::is_there);
             state.subscribers.push(subscriber.clone());
-            state.objects.values().cloned().collect::<Vec<_>>()
+            state.contents.iter(None).cloned().collect::<Vec<_>>()
         };
         for object in objects {
             subscriber.tell(self, &Change { old: None, new: Some(object), listed: true });
@@ -167,25 +126,27 @@ impl Mirror {
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object>> {
-        self.lock().objects.get(key).cloned()
+        self.lock().contents.get(key).cloned()
     }
 
     /// The objects of one namespace, or all.
     pub(crate) fn list(&self, namespace: Option<&str>) -> Vec<Arc<Object>> {
-        let state = self.lock();
-        let Some(namespace) = namespace else {
-            return state.objects.values().cloned().collect();
-        };
-        let first = Key::namespaced(namespace, "");
-        let from = state.objects.range(first..).map(|(_, object)| object);
-        from.take_while(|object| object.key.namespace() == Some(namespace)).cloned().collect()
+        self.lock().contents.iter(namespace).cloned().collect()
     }
 
     /// The objects that name the object with this uid as an owner.
     pub(crate) fn dependents_of(&self, uid: &str) -> Vec<Arc<Object>> {
-        let state = self.lock();
-        let keys = state.dependents.get(uid).into_iter().flatten();
-        keys.filter_map(|key| state.objects.get(key).cloned()).collect()
+        self.lock().contents.dependents_of(uid).cloned().collect()
+    }
+
+    /// The objects that an index finds by a value, if there is such an index.
+    pub(crate) fn by_index(&self, name: &str, value: &str) -> Option<Vec<Arc<Object>>> {
+        Some(self.lock().contents.by_index(name, value)?.cloned().collect())
+    }
+
+    /// Keeps an index; says no if there is another one of that name.
+    pub(crate) fn index(&self, name: &str, by: &IndexedBy) -> bool {
+        self.lock().contents.index(name, by)
     }
 
     /// The object that an object in `namespace` names as its owner, if it is of this kind and there.
@@ -199,123 +160,165 @@ impl Mirror {
     }
 
     pub(crate) fn notes(&self, key: &Key) -> Notes {
-        self.lock().notes.get(key).copied().unwrap_or_default()
+        self.lock().contents.notes(key)
     }
 
     /// Takes a note about an object, which is forgotten with the object.
     pub(crate) fn note(&self, key: &Key, take: impl FnOnce(&mut Notes)) {
-        let mut state = self.lock();
-        if state.objects.contains_key(key) {
-            take(state.notes.entry(key.clone()).or_default());
-        }
+        self.lock().contents.note(key, take);
     }
 
     /// The watch reports an object as added or modified.
-    pub(crate) fn changed(&self, object: Object) {
-        let object = self.formed(object);
+    pub(crate) fn changed(&self, part: Part, object: Object) {
+        let object = self.kind.selection.transformed(object);
         let mut state = self.lock();
-        state.seen = state.seen.max(object.version);
-        let change = state.put(object);
+        state.told[part.0].seen = state.told[part.0].seen.max(object.version);
+        let change = state.put(part, object);
         self.tell(state, change);
     }
 
     /// The watch reports an object as deleted.
-    pub(crate) fn deleted(&self, object: &Object) {
+    pub(crate) fn deleted(&self, part: Part, object: &Object) {
         let mut state = self.lock();
-        state.seen = state.seen.max(object.version);
-        state.deletions.tell(object);
-        let change = state.remove(&object.key, &object.uid);
+        let told = &mut state.told[part.0];
+        told.seen = told.seen.max(object.version);
+        told.deletions.tell(object);
+        let change = state.contents.remove(&object.key, &object.uid);
         self.tell(state, change);
     }
 
     /// A list begins.
-    pub(crate) fn list_began(&self) {
-        self.lock().deletions.list_began();
+    pub(crate) fn list_began(&self, part: Part) {
+        let mut state = self.lock();
+        let there = state.contents.iter(self.namespace(part)).map(|object| object.key.clone()).collect();
+        let told = &mut state.told[part.0];
+        told.deletions.list_began();
+        told.unconfirmed = Some(there);
     }
 
-    /// A list, or one page of it, contains an object.
-    pub(crate) fn listed(&self, object: Object) {
-        let object = self.formed(object);
+    /// A list contains an object.
+    pub(crate) fn listed(&self, part: Part, object: Object) {
+        let object = self.kind.selection.transformed(object);
         let mut state = self.lock();
-        let change = state.put(object).map(|change| Change { listed: true, ..change });
+        state.told[part.0].deletions.listed(&object);
+        let unconfirmed = state.told[part.0].unconfirmed.as_ref();
+        let known = unconfirmed.is_some_and(|keys| keys.contains(&object.key));
+        let listed = known.then(|| (object.key.clone(), object.uid.clone()));
+        let change = state.put(part, object).map(|change| Change { listed: true, ..change });
+        // One of the same name that came before it is not confirmed by it.
+        if let Some((key, uid)) = listed
+            && state.contents.get(&key).is_some_and(|there| there.uid == uid)
+            && let Some(unconfirmed) = &mut state.told[part.0].unconfirmed
+        {
+            unconfirmed.remove(&key);
+        }
         self.tell(state, change);
     }
 
-    /// A list ended at `version` and contained the objects with these uids and no others: what it lacks was deleted, unless it
-    /// is younger.
-    pub(crate) fn list_ended(&self, uids: &HashSet<Box<str>>, version: u64) {
+    /// A list ended at `version`: what it lacks was deleted, unless it is younger.
+    pub(crate) fn list_ended(&self, part: Part, version: u64) {
         let mut state = self.lock();
-        state.seen = state.seen.max(version);
-        let missing = state
-            .objects
-            .values()
-            .filter(|object| !uids.contains(&object.uid) && object.version <= version);
-        let missing: Vec<_> = missing.map(|object| (object.key.clone(), object.uid.clone())).collect();
-        let changes: Vec<_> = missing.iter().filter_map(|(key, uid)| state.remove(key, uid)).collect();
-        state.deletions.list_ended(uids);
+        let told = &mut state.told[part.0];
+        told.seen = told.seen.max(version);
+        told.deletions.list_ended();
+        let missing = told.unconfirmed.take().unwrap_or_default();
+        let gone = |key: &Key| {
+            let object = state.contents.get(key).filter(|object| object.version <= version)?;
+            let uid = object.uid.clone();
+            state.contents.remove(key, &uid)
+        };
+        let changes: Vec<_> = missing.iter().filter_map(gone).collect();
         self.tell(state, changes);
-        self.health.send_modify(|health| {
+        self.update(part, |health| {
             *health = Health {
                 listed: true,
-                failure: None,
-                failing_since: None,
                 lists: health.lists + 1,
-                ..*health
+                watches: health.watches,
+                ..Health::default()
             };
         });
     }
 
     /// The watch moved on without news for us.
-    pub(crate) fn bookmarked(&self, version: u64) {
+    pub(crate) fn bookmarked(&self, part: Part, version: u64) {
         let mut state = self.lock();
-        state.seen = state.seen.max(version);
+        state.told[part.0].seen = state.told[part.0].seen.max(version);
     }
 
     /// This process wrote an object and this is the API server's answer.
     pub(crate) fn written(&self, object: Object) {
+        let Some(part) = self.part_of(&object.key) else { return };
+        let selected = self.kind.selection.selects(&object);
         let object = self.formed(object);
         let mut state = self.lock();
-        let change = if object.version > state.seen {
-            state.put(object)
-        } else {
-            None
+        let change = match object.version > state.told[part.0].seen {
+            false => None,
+            true if selected => state.put(part, object),
+            // Others see it leave; so do we.
+            true => state.contents.remove(&object.key, &object.uid).inspect(|_| {
+                state.told[part.0].deletions.made(&object.key, &object.uid, object.version);
+            }),
         };
+        if let (Some(change), Some(unconfirmed)) = (&change, &mut state.told[part.0].unconfirmed) {
+            unconfirmed.extend(change.key().cloned());
+        }
         self.tell(state, change);
     }
 
     /// This process deleted an object, and it is gone.
     pub(crate) fn removed(&self, key: &Key, uid: &str) {
+        let Some(part) = self.part_of(key) else { return };
         let mut state = self.lock();
-        let change = state.remove(key, uid);
+        let change = state.contents.remove(key, uid);
         let version = change.iter().flat_map(|change| &change.old).map(|old| old.version).next();
-        state.deletions.made(key, uid, version.unwrap_or_default());
+        state.told[part.0].deletions.made(key, uid, version.unwrap_or_default());
         self.tell(state, change);
     }
 
     /// Listing or watching failed; it is tried again.
-    pub(crate) fn failed(&self, failure: &str) {
-        self.health.send_modify(|health| {
+    pub(crate) fn failed(&self, part: Part, failure: &str) {
+        self.update(part, |health| {
             health.failure = Some(failure.into());
             health.failing_since.get_or_insert_with(Instant::now);
         });
     }
 
     /// Watching works, for the first time or again.
-    pub(crate) fn watching(&self) {
-        self.health.send_if_modified(|health| {
-            health.watches += 1;
-            health.failing_since = None;
-            health.failure.take().is_some()
+    pub(crate) fn watching(&self, part: Part) {
+        self.update(part, |health| {
+            *health = Health {
+                listed: health.listed,
+                lists: health.lists,
+                watches: health.watches + 1,
+                ..Health::default()
+            };
         });
+    }
+
+    fn update(&self, part: Part, update: impl FnOnce(&mut Health)) {
+        self.health.send_modify(|all| update(&mut all[part.0]));
+    }
+
+    /// Whether the kind is listed and watched now.
+    pub(crate) fn health(&self) -> Health {
+        Health::of_all(&self.health.borrow())
+    }
+
+    /// How much is held.
+    pub(crate) fn usage(&self) -> Usage {
+        let state = self.lock();
+        Usage { objects: state.contents.len(), bytes: state.contents.bytes() }
     }
 
     /// How the watch fares, and how much it has brought.
     pub(crate) fn watch_state(&self) -> WatchState {
-        let health = self.health.borrow().clone();
-        let usage = self.usage();
+        let (health, usage) = (self.health(), self.usage());
         WatchState {
             kind: self.kind.name().to_owned(),
             api_version: self.kind.resource.api_version.clone(),
+            selector: self.kind.selection.to_string(),
+            namespaces: self.territories.iter().flatten().map(|namespace| namespace.to_string()).collect(),
+            metadata: self.kind.form == Form::Metadata,
             synced: health.listed,
             failing_since: health.failing_since,
             last_error: health.failure,
@@ -326,42 +329,28 @@ impl Mirror {
         }
     }
 
-    /// Whether the kind is listed and watched now.
-    pub(crate) fn health(&self) -> Health {
-        self.health.borrow().clone()
-    }
-
-    /// How much is held.
-    pub(crate) fn usage(&self) -> Usage {
-        let state = self.lock();
-        Usage { objects: state.objects.len(), bytes: state.bytes }
-    }
-
     /// Waits until the kind has been listed once, unless that fails.
     pub(crate) async fn ready(&self) -> Result<(), ReadError> {
         let mut health = self.health.subscribe();
-        let health = health
-            .wait_for(|health| health.listed || health.failure.is_some())
-            .await
-            .expect("the sender is ours");
-        match &health.failure {
-            Some(failure) if !health.listed => {
-                Err(ReadError::NotListed { kind: self.kind.name().into(), failure: failure.clone() })
-            }
-            _ => Ok(()),
+        let listed = |all: &Box<[Health]>| Health::of_all(all).listed || Health::unlisted(all).is_some();
+        let all = health.wait_for(listed).await.expect("the sender is ours");
+        match Health::unlisted(&all) {
+            Some(failure) => Err(ReadError::NotListed { kind: self.kind.name().into(), failure }),
+            None => Ok(()),
         }
     }
 
-    /// As much of an object as is kept.
+    /// As much of an object that this process wrote as is kept. A watch sends no more than that.
     fn formed(&self, object: Object) -> Object {
-        match self.kind.form {
+        let object = match self.kind.form {
             Form::Whole => object,
             Form::Metadata => object.into_metadata(),
-        }
+        };
+        self.kind.selection.transformed(object)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no code of others runs under this lock")
+        self.state.lock().expect("authors' code under this lock is caught when it panics")
     }
 
     fn tell(&self, state: MutexGuard<'_, State>, changes: impl IntoIterator<Item = Change>) {
@@ -378,50 +367,20 @@ impl Mirror {
 }
 
 impl State {
-    fn put(&mut self, object: Object) -> Option<Change> {
-        let current = self.objects.get(&object.key);
+    /// Takes an object, unless a newer version is there or it was deleted.
+    fn put(&mut self, part: Part, object: Object) -> Option<Change> {
+        let current = self.contents.get(&object.key);
         let known = current.is_some_and(|current| object.version != 0 && current.version >= object.version);
-        if known || self.deletions.cover(&object) {
+        if known || self.told[part.0].deletions.cover(&object) {
             return None;
         }
-        let new = Arc::new(object);
-        self.bytes += new.bytes();
-        let old = self.objects.insert(new.key.clone(), new.clone());
-        if let Some(old) = &old {
-            self.disown(old);
-        }
-        for owner in &new.owners {
-            self.dependents.entry(owner.uid.as_ref().into()).or_default().insert(new.key.clone());
-        }
-        Some(Change { old, new: Some(new), listed: false })
-    }
-
-    fn remove(&mut self, key: &Key, uid: &str) -> Option<Change> {
-        self.objects.get(key).filter(|current| &*current.uid == uid)?;
-        let old = self.objects.remove(key)?;
-        self.disown(&old);
-        self.notes.remove(key);
-        Some(Change { old: Some(old), new: None, listed: false })
-    }
-
-    /// Forgets what is known of an object that is replaced or gone.
-    fn disown(&mut self, object: &Object) {
-        self.bytes -= object.bytes();
-        for owner in &object.owners {
-            let Some(keys) = self.dependents.get_mut(&*owner.uid) else {
-                continue;
-            };
-            keys.remove(&object.key);
-            if keys.is_empty() {
-                self.dependents.remove(&*owner.uid);
-            }
-        }
+        Some(self.contents.put(object))
     }
 }
 
 impl fmt::Debug for Mirror {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} objects of {}", self.lock().objects.len(), self.kind.name())
+        write!(f, "{} objects of {}", self.lock().contents.len(), self.kind.name())
     }
 }
 

@@ -86,7 +86,7 @@ impl Context {
         if self.round.failed.load(Ordering::Relaxed) {
             return Err(Error::retry(Incomplete(kind.name().into())));
         }
-        let children = self.listed(&kind).await?.dependents_of(&self.object.uid);
+        let children = self.listed(&kind, None).await?.dependents_of(&self.object.uid);
         let mut pruned = Vec::new();
         for child in children {
             let controlled = child.is_controlled_by(&self.object.uid);

@@ -15,7 +15,17 @@ async fn mirror(_: Arc<ConfigMap>, ctx: Context) -> Result {
     Ok(Action::await_change())
 }
 
-fn refusal(code: u16, reason: &str) -> Response<Answer> {
+pub fn forbidden() -> Response<Answer> {
+    refusal(403, "Forbidden")
+}
+
+pub fn too_many(seconds: u32) -> Response<Answer> {
+    let mut status = status(429, "TooManyRequests");
+    status["details"] = json!({ "retryAfterSeconds": seconds });
+    Response::builder().status(429).body(Answer::whole(status.to_string())).unwrap()
+}
+
+pub fn refusal(code: u16, reason: &str) -> Response<Answer> {
     Response::builder()
         .status(code)
         .body(Answer::whole(status(code, reason).to_string()))

@@ -1,0 +1,67 @@
+//! What happened to an object, and who is told of it.
+
+use super::Mirror;
+use crate::{Key, Why, object::Object, queue::Priority, work::WorkQueue};
+use std::sync::{Arc, Weak};
+
+/// Is told of every change, also of those that were missed while a watch was down.
+#[derive(Clone)]
+pub(crate) struct Subscriber {
+    /// Whoever has no queue any more is forgotten.
+    pub(crate) queue: Weak<WorkQueue>,
+    pub(crate) tell: Tell,
+}
+
+type Tell = Arc<dyn Fn(&Mirror, &Change, &WorkQueue) + Send + Sync>;
+
+impl Subscriber {
+    pub(crate) fn is_there(&self) -> bool {
+        self.queue.strong_count() > 0
+    }
+
+    pub(super) fn tell(&self, mirror: &Mirror, change: &Change) {
+        if let Some(queue) = self.queue.upgrade() {
+            (self.tell)(mirror, change, &queue);
+        }
+    }
+}
+
+/// An object before and after: created without `old`, deleted without `new`.
+pub(crate) struct Change {
+    pub(crate) old: Option<Arc<Object>>,
+    pub(crate) new: Option<Arc<Object>>,
+    /// Whether a list told of it, not a watch or one of our own writes.
+    pub(crate) listed: bool,
+}
+
+impl Change {
+    pub(crate) fn key(&self) -> Option<&Key> {
+        self.new.as_ref().or(self.old.as_ref()).map(|object| &object.key)
+    }
+
+    /// Whether the object is gone, or begins to be deleted, or another one has taken its name.
+    pub(crate) fn is_deletion(&self) -> bool {
+        match (&self.old, &self.new) {
+            (_, None) => true,
+            (None, Some(new)) => new.terminating,
+            (Some(old), Some(new)) => old.uid != new.uid || (new.terminating && !old.terminating),
+        }
+    }
+
+    pub(crate) fn why(&self) -> Why {
+        match &self.old {
+            _ if self.is_deletion() => Why::Deleted,
+            Some(_) => Why::Changed,
+            None if self.listed => Why::Listed,
+            None => Why::Created,
+        }
+    }
+
+    /// An object that a list merely finds is no news; one that it finds changed is.
+    pub(crate) fn priority(&self) -> Priority {
+        match self.old {
+            None if self.listed => Priority::Background,
+            _ => Priority::Live,
+        }
+    }
+}

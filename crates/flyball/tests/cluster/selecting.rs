@@ -1,0 +1,293 @@
+//! What is cached: which namespaces, which objects, what of each, and how they are found.
+
+use crate::world::{World, config_map, pass};
+use flyball::{Action, Context, Controller, Operator, Result, Selection};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::{Api, ResourceExt, api::PostParams, core::Expression};
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use tokio::sync::mpsc;
+
+/// Tells the namespace and name of each ConfigMap that is reconciled, except those that the API server brings along.
+fn telling() -> (Controller, mpsc::UnboundedReceiver<String>) {
+    let (sender, told) = mpsc::unbounded_channel();
+    let controller = Controller::new(move |map: Arc<ConfigMap>, _: Context| {
+        let sender = sender.clone();
+        async move {
+            sender.send(format!("{}/{}", map.namespace().unwrap_or_default(), map.name_any()))?;
+            Ok(Action::await_change())
+        }
+    });
+    (controller, told)
+}
+
+async fn told(names: &mut mpsc::UnboundedReceiver<String>) -> BTreeSet<String> {
+    pass(Duration::from_secs(1)).await;
+    let names = std::iter::from_fn(|| names.try_recv().ok());
+    names
+        .filter(|name| !name.starts_with("kube-") && !name.ends_with("kube-root-ca.crt"))
+        .collect()
+}
+
+fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+    names.map(String::from).into()
+}
+
+async fn in_namespace(world: &World, namespace: &str, name: &str) {
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), namespace);
+    maps.create(&PostParams::default(), &config_map(name, "a", "1")).await.unwrap();
+}
+
+async fn namespaces(world: &World) {
+    let all: Api<Namespace> = Api::all(world.client.clone());
+    for name in ["blue", "red"] {
+        let namespace = json!({ "metadata": { "name": name } });
+        all.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap())
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_is_confined_to_its_namespaces() {
+    let world = World::start().await;
+    namespaces(&world).await;
+    for namespace in ["default", "blue", "red"] {
+        in_namespace(&world, namespace, "before").await;
+    }
+    let (controller, mut names) = telling();
+    let operator = Operator::new("confined").namespaces(["blue", "default"]).controller(controller);
+    let running = world.run(&operator).await;
+    assert_eq!(told(&mut names).await, set(["blue/before", "default/before"]));
+    for namespace in ["default", "blue", "red"] {
+        in_namespace(&world, namespace, "after").await;
+    }
+    assert_eq!(told(&mut names).await, set(["blue/after", "default/after"]));
+    let requests = world.requests();
+    assert!(requests.iter().all(|request| !request.contains("/api/v1/configmaps")), "{requests:?}");
+    let watch = &running.cache().watches()[0];
+    assert_eq!((watch.synced, &*watch.namespaces), (true, &["blue".to_owned(), "default".to_owned()][..]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_forbidden_delays_no_other_and_reads_of_others_are_refused() {
+    let world = World::start().await;
+    namespaces(&world).await;
+    world.break_with(|request| request.uri().path().contains("/namespaces/red/").then(crate::watching::forbidden));
+    let (sender, mut answers) = mpsc::unbounded_channel();
+    let reconcile = move |map: Arc<ConfigMap>, ctx: Context| {
+        let sender = sender.clone();
+        async move {
+            if map.name_any() == "ada" {
+                let elsewhere = ctx.get::<Secret>(flyball::Key::namespaced("default", "ada")).await;
+                sender.send(elsewhere.unwrap_err().to_string())?;
+            }
+            Ok(Action::await_change())
+        }
+    };
+    let controller = Controller::new(reconcile).reads::<Secret>();
+    let running = world
+        .run(&Operator::new("confined").namespaces(["blue", "red"]).controller(controller))
+        .await;
+    in_namespace(&world, "blue", "ada").await;
+    let refusal = answers.recv().await.unwrap();
+    assert_eq!(refusal, "Secret is not cached in namespace default: this operator is confined to others");
+    let watches = running.cache().watches();
+    assert!(watches.iter().all(|watch| !watch.synced && watch.failing_since.is_some()), "{watches:?}");
+    assert!(watches[0].last_error.as_ref().unwrap().contains("Forbidden"), "{watches:?}");
+    world.mend();
+    pass(Duration::from_secs(60)).await;
+    let watches = running.cache().watches();
+    assert!(watches.iter().all(|watch| watch.synced && watch.failing_since.is_none()), "{watches:?}");
+}
+
+fn labelled(name: &str, team: &str) -> ConfigMap {
+    let mut map = config_map(name, "a", "1");
+    map.metadata.labels = Some([("team".into(), team.into())].into());
+    map
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_is_selected_is_reconciled_and_leaving_is_noticed() {
+    let world = World::start().await;
+    let (controller, mut names) = telling();
+    let (sender, mut gone) = mpsc::unbounded_channel();
+    let controller = controller
+        .labels(Expression::Equal("team".into(), "blue".into()))
+        .gone(move |key| sender.send(key.to_string()).unwrap());
+    let _running = world.run(&Operator::new("selector").controller(controller)).await;
+    world.create(labelled("ada", "blue")).await;
+    world.create(labelled("bob", "red")).await;
+    assert_eq!(told(&mut names).await, set(["default/ada"]));
+    let label = |team: &str| json!({ "metadata": { "labels": { "team": team } } });
+    world.merge::<ConfigMap>("bob", label("blue")).await;
+    assert_eq!(told(&mut names).await, set(["default/bob"]));
+    world.merge::<ConfigMap>("ada", label("red")).await;
+    assert_eq!(gone.recv().await.unwrap(), "default/ada");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_selections_of_a_kind_are_two_caches_and_the_same_is_one() {
+    let world = World::start().await;
+    let (controller, mut names) = telling();
+    let by_name = |name: &str| controller.clone().fields(&format!("metadata.name={name}"));
+    let operator = Operator::new("selector").controller(by_name("ada")).controller(by_name("ada"));
+    let running = world.run(&operator.controller(by_name("bob"))).await;
+    for name in ["ada", "bob", "cyd"] {
+        world.create(config_map(name, "a", "1")).await;
+    }
+    assert_eq!(told(&mut names).await, set(["default/ada", "default/bob"]));
+    let watches = running.cache().watches();
+    let seen: Vec<_> = watches
+        .iter()
+        .map(|watch| (watch.selector.as_str(), watch.objects, watch.lists))
+        .collect();
+    assert_eq!(seen, [("metadata.name=ada", 1, 1), ("metadata.name=bob", 1, 1)]);
+}
+
+/// A reconcile of `ada` that answers once.
+async fn once<Fut>(
+    world: &World,
+    declare: impl FnOnce(Controller) -> Controller,
+    reconcile: impl Fn(Context) -> Fut + Send + Sync + 'static,
+) -> Value
+where
+    Fut: Future<Output = Result<Value>> + Send + 'static,
+{
+    let (sender, mut answers) = mpsc::unbounded_channel();
+    let reconcile = Arc::new(reconcile);
+    let work = move |map: Arc<ConfigMap>, ctx: Context| {
+        let (sender, reconcile) = (sender.clone(), reconcile.clone());
+        async move {
+            if map.name_any() == "ada" {
+                sender.send(reconcile(ctx).await?)?;
+            }
+            Ok(Action::await_change())
+        }
+    };
+    let _running = world.run(&Operator::new("reader").controller(declare(Controller::new(work)))).await;
+    world.create(config_map("ada", "a", "1")).await;
+    answers.recv().await.unwrap()
+}
+
+fn secret(name: &str, team: &str) -> Secret {
+    let secret = json!({ "metadata": { "name": name, "labels": { "team": team } }, "data": { "key": "YQ==" } });
+    serde_json::from_value(secret).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_writes_enter_and_leave_a_selection_at_once() {
+    let world = World::start().await;
+    let blue = Selection::default().labels(Expression::Equal("team".into(), "blue".into()));
+    let seen = once(
+        &world,
+        move |controller| controller.select::<Secret>(blue).reads::<Secret>(),
+        async |ctx| {
+            let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
+            let mut seen = Vec::new();
+            let mut look = async || -> Result<()> {
+                let names = ctx.list::<Secret>().await?.iter().map(|secret| secret.name_any()).collect::<Vec<_>>();
+                seen.push(json!(names));
+                Ok(())
+            };
+            secrets.create(&PostParams::default(), &secret("blue", "blue")).await?;
+            secrets.create(&PostParams::default(), &secret("red", "red")).await?;
+            look().await?;
+            let label = |team: &str| kube::api::Patch::Merge(json!({ "metadata": { "labels": { "team": team } } }));
+            secrets.patch("blue", &Default::default(), &label("red")).await?;
+            look().await?;
+            secrets.patch("red", &Default::default(), &label("blue")).await?;
+            look().await?;
+            pass(Duration::from_secs(60)).await;
+            look().await?;
+            Ok(json!(seen))
+        },
+    )
+    .await;
+    assert_eq!(seen, json!([["blue"], [], ["red"], ["red"]]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transform_keeps_out_of_the_cache_what_nobody_reads() {
+    let world = World::start().await;
+    world.create(secret("before", "blue")).await;
+    let nameless = Selection::default().transform(|secret| drop(secret.as_object_mut().unwrap().remove("data")));
+    let seen = once(
+        &world,
+        move |controller| controller.reads::<Secret>().select::<Secret>(nameless),
+        async |ctx| {
+            let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
+            secrets.create(&PostParams::default(), &secret("own", "blue")).await?;
+            let secrets = ctx.list::<Secret>().await?;
+            Ok(json!(
+                secrets
+                    .iter()
+                    .map(|secret| (secret.name_any(), secret.data.is_some()))
+                    .collect::<Vec<_>>()
+            ))
+        },
+    )
+    .await;
+    assert_eq!(seen, json!([["before", false], ["own", false]]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_found_by_an_index_that_follows_them() {
+    let world = World::start().await;
+    world.create(secret("before", "blue")).await;
+    let team = |secret: &Secret| secret.labels().get("team").cloned().into_iter().collect();
+    let declare = move |controller: Controller| controller.index::<Secret>("team", team);
+    let seen = once(&world, declare, async |ctx| {
+        let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
+        let mut seen = Vec::new();
+        let mut look = async || -> Result<()> {
+            for team in ["blue", "red"] {
+                let found = ctx.by_index::<Secret>("team", team).await?;
+                seen.push(json!(found.iter().map(|secret| secret.name_any()).collect::<Vec<_>>()));
+            }
+            Ok(())
+        };
+        secrets.create(&PostParams::default(), &secret("own", "blue")).await?;
+        look().await?;
+        let red = kube::api::Patch::Merge(json!({ "metadata": { "labels": { "team": "red" } } }));
+        secrets.patch("own", &Default::default(), &red).await?;
+        look().await?;
+        secrets.delete("before", &Default::default()).await?;
+        look().await?;
+        let refusal = ctx.by_index::<Secret>("town", "x").await.unwrap_err().to_string();
+        Ok(json!([seen, refusal, ctx.cache().by_index::<Secret>("team", "red").len()]))
+    })
+    .await;
+    let found = json!([["before", "own"], [], ["before"], ["own"], [], ["own"]]);
+    assert_eq!(
+        seen,
+        json!([
+            found,
+            "Secret has no index \"town\": declare it with `.index::<Secret>(…)`",
+            1
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_may_be_listed_by_its_watch_and_a_server_that_cannot_is_asked_for_pages() {
+    for refused in [false, true] {
+        let world = World::start().await;
+        world.create(config_map("ada", "a", "1")).await;
+        if refused {
+            world.break_with(|request| {
+                let streamed = request.uri().query().is_some_and(|query| query.contains("sendInitialEvents"));
+                streamed.then(|| crate::watching::refusal(422, "Invalid"))
+            });
+        }
+        let (controller, mut names) = telling();
+        let running = world.run(&Operator::new("streamer").streaming_lists().controller(controller)).await;
+        assert_eq!(told(&mut names).await, set(["default/ada"]));
+        world.create(config_map("bob", "a", "1")).await;
+        assert_eq!(told(&mut names).await, set(["default/bob"]));
+        let watch = &running.cache().watches()[0];
+        assert!(watch.synced && watch.last_error.is_none() && watch.lists == 1, "{watch:?}");
+        let pages = world.requests().iter().filter(|request| request.contains("limit=")).count();
+        assert_eq!(pages, usize::from(refused));
+    }
+}
