@@ -4,7 +4,7 @@
 mod damage;
 mod directory;
 mod engine;
-mod journal;
+pub(crate) mod journal;
 mod log;
 mod summary;
 mod writer;

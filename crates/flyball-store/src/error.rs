@@ -2,7 +2,11 @@
 
 use crate::{Entry, Expect};
 use bytes::Bytes;
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// A result of the store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -171,6 +175,39 @@ pub enum Error {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
+}
+
+impl Error {
+    /// What it means that a data directory could not be opened.
+    pub(crate) fn open(path: &Path, source: io::Error) -> Error {
+        use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        let path = path.to_owned();
+        match source.kind() {
+            PermissionDenied | ReadOnlyFilesystem => Error::ReadOnly { path },
+            kind if is_full(kind) => Error::Full { path },
+            _ => Error::Open { path, source },
+        }
+    }
+
+    /// What it means that a data directory could not be written.
+    pub(crate) fn write(path: &Path, source: Arc<dyn std::error::Error + Send + Sync>) -> Error {
+        let path = path.to_owned();
+        match io_kind(&*source) {
+            Some(kind) if is_full(kind) => Error::Full { path },
+            _ => Error::Write { path, source },
+        }
+    }
+}
+
+/// The kind of the failure of a file that is behind an error.
+fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
+}
+
+fn is_full(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(kind, FileTooLarge | QuotaExceeded | StorageFull)
 }
 
 fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {

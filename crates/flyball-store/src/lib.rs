@@ -11,6 +11,8 @@ mod entry;
 mod error;
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(feature = "testing")]
+pub mod fault;
 mod history;
 mod index;
 mod leaf;

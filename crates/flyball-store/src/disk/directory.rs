@@ -21,7 +21,7 @@ pub(crate) struct Directory {
 impl Directory {
     /// Locks a data directory and checks its format; makes it where there is none.
     pub fn open(path: &Path) -> Result<Directory> {
-        let failed = |source| Error::Open { path: path.to_owned(), source };
+        let failed = |source| Error::open(path, source);
         fs::create_dir_all(path).map_err(failed)?;
         if is_foreign(path).map_err(failed)? {
             return Err(Error::Foreign { path: path.to_owned() });
@@ -112,7 +112,7 @@ impl Directory {
     }
 
     pub fn failed(&self, source: io::Error) -> Error {
-        Error::Open { path: self.path.clone(), source }
+        Error::open(&self.path, source)
     }
 
     pub fn damaged(&self, reason: impl Into<String>) -> Error {

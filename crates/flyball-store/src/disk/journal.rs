@@ -43,6 +43,27 @@ fn journals(engine: &Path) -> Result<Vec<(u64, PathBuf)>, Flaw> {
     Ok(journals)
 }
 
+/// Cuts the last batch of the last journal off somewhere; says whether there is one.
+#[cfg(feature = "testing")]
+pub(crate) fn tear(engine: &Path, choose: impl FnOnce(usize) -> usize) -> io::Result<bool> {
+    let journals = journals(engine).map_err(|flaw| match flaw {
+        Flaw::Unread(error) => error,
+        Flaw::Damaged(reason) => io::Error::other(reason),
+    })?;
+    let Some((_, path)) = journals.last() else {
+        return Ok(false);
+    };
+    let bytes = read(path)?;
+    let (mut at, mut last) = (0, None);
+    while let Ok(batch) = Batch::read(&bytes[at..]) {
+        last = Some((at, batch.length));
+        at += batch.length;
+    }
+    let Some((at, length)) = last else { return Ok(false) };
+    File::options().write(true).open(path)?.set_len((at + choose(length)) as u64)?;
+    Ok(true)
+}
+
 /// Reads a file without the zeros that the engine makes room with at its end.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;

@@ -135,7 +135,7 @@ impl Batch {
     }
 
     fn refuse(self, path: &Path, failure: &Arc<fjall::Error>) -> Option<Reply<()>> {
-        let error = || Error::Write { path: path.to_owned(), source: failure.clone() };
+        let error = || Error::write(path, failure.clone());
         for (reply, _) in self.commits {
             reply.send(Err(error())).ok();
         }

@@ -1,13 +1,13 @@
 //! The commits of a model's run: some at once, and what must have come of them.
 
-use super::{
-    chance::Chance,
-    model::{Run, again},
-};
+use super::{chance::Chance, model::Run};
 use crate::{Committed, Error, Expect, Op, Result, Store};
 use bytes::Bytes;
 use futures::future::{BoxFuture, join_all};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::Duration,
+};
 
 /// How commits that are sent together take effect.
 #[derive(Clone, Copy)]
@@ -20,6 +20,9 @@ pub(super) enum Order {
 
 /// Where nothing else is written; a commit there comes after all whose outcome is unknown.
 const FENCE: &str = "/fence";
+
+/// How long to wait before the next one.
+const PAUSE: Duration = Duration::from_millis(100);
 
 impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
     /// Commits some batches at once, which take effect in the order in which they are sent; returns how many.
@@ -43,10 +46,14 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
     pub(super) async fn commit_in_any_order(&mut self, chance: &mut Chance) -> usize {
         let mut commits = self.commits(chance);
         let mut answers = join_all(commits.iter().map(|ops| self.store.commit(ops.clone()))).await;
-        if answers.iter().any(is_unknown) {
-            let fence = vec![Op::put(FENCE, "", Expect::Anything)];
-            answers.push(again(async || self.store.commit(fence.clone()).await).await);
+        let mut fences = 0;
+        while answers.last().is_some_and(is_unknown) || (fences == 0 && answers.iter().any(is_unknown)) {
+            // Another key each time: the outcome of a fence may be unknown too.
+            let fence = vec![Op::put(format!("{FENCE}/{fences}"), "", Expect::Anything)];
+            answers.push(self.store.commit(fence.clone()).await);
             commits.push(fence);
+            fences += 1;
+            tokio::time::sleep(PAUSE).await;
         }
         let count = commits.len();
         let happened = self.happened(&commits, &answers).await;

@@ -1,0 +1,137 @@
+//! A disk that is full and a directory that is read-only, for real: in a process of its own, under limits of the system.
+#![allow(clippy::unwrap_used)]
+
+use flyball_store::{Error, Expect, Op, Range, Store};
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+const DIRECTORY: &str = "FLYBALL_LIMITED_DIRECTORY";
+
+/// This test's program again, as a copy that any user may run, with only one test to do.
+fn again(test: &str) -> (tempfile::TempDir, Vec<String>) {
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = place.path().join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let words = [program.to_str().unwrap(), "--exact", test, "--nocapture", "--quiet"];
+    (place, words.map(str::to_owned).to_vec())
+}
+
+fn said(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("> "));
+    lines.map(str::to_owned).collect()
+}
+
+fn limited() -> Option<PathBuf> {
+    std::env::var_os(DIRECTORY).map(PathBuf::from)
+}
+
+/// So many small values are written, and then one that is larger than any file may be.
+const SMALL: u64 = 100;
+
+async fn put(store: &Store, n: u64) -> Result<u64, Error> {
+    let length = if n <= SMALL { 100_000 } else { 140 << 20 };
+    let put = Op::put(format!("/{n:06}"), vec![b'v'; length], Expect::Absent);
+    let count = Op::put("/count", n.to_string(), Expect::Anything);
+    Ok(store.commit(vec![put, count]).await?.revision)
+}
+
+/// Files may be no longer than 64 MiB (or 128, as some shells count), which is to a write in the middle of a file as if the disk
+/// was full.
+#[tokio::test]
+async fn a_full_disk_is_said_and_loses_nothing() {
+    if let Some(path) = limited() {
+        return fill(&path).await;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (_place, words) = again("a_full_disk_is_said_and_loses_nothing");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 131072; exec \"$@\"", "sh"]);
+    let output = shell.args(words).env(DIRECTORY, directory.path()).output().unwrap();
+    let said = said(&output);
+    let (error, acknowledged) = said.split_last().unwrap_or_else(|| panic!("{output:?}"));
+    let expected = "the disk of the data directory DIR is full: free some space and open the store again";
+    assert_eq!(error.replace(&directory.path().display().to_string(), "DIR"), expected);
+    let last: u64 = acknowledged.last().unwrap().parse().unwrap();
+
+    let store = Store::open(directory.path()).await.unwrap();
+    let count = store.get("/count").await.unwrap().unwrap();
+    let count: u64 = String::from_utf8_lossy(&count.value).parse().unwrap();
+    assert!(count == last || count == last + 1, "{count} of which {last} are acknowledged");
+    let page = store.range(Range::prefix("/0")).await.unwrap();
+    assert_eq!(page.entries.len() as u64, count);
+    assert!(page.entries.iter().all(|entry| entry.value == vec![b'v'; 100_000]));
+    let after = Op::put("/after", "v", Expect::Absent);
+    store.commit(vec![after]).await.unwrap();
+}
+
+/// Writes until there is no more room, and goes on reading then.
+async fn fill(path: &Path) {
+    let store = Store::open(path).await.unwrap();
+    for n in 1.. {
+        match put(&store, n).await {
+            Ok(_) => println!("\n> {n}"),
+            Err(error) => {
+                assert!(put(&store, n).await.is_err());
+                assert!(store.get("/count").await.unwrap().is_some());
+                store.close().await;
+                return println!("\n> {error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_directory_is_said_and_left_as_it_is() {
+    if let Some(path) = limited() {
+        let error = Store::open(&path).await.err().unwrap();
+        return println!("\n> {error}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).await.unwrap();
+    put(&store, 1).await.unwrap();
+    store.close().await;
+    drop(store);
+    let before = modes(directory.path(), 0o555, 0o444);
+    let (_place, words) = again("a_read_only_directory_is_said_and_left_as_it_is");
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env(DIRECTORY, directory.path());
+    // To root nothing is read-only.
+    if is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.output().unwrap();
+    let expected =
+        "the data directory DIR cannot be written: make it writable for this user, or choose another directory";
+    let said = said(&output).join("\n");
+    assert_eq!(said.replace(&directory.path().display().to_string(), "DIR"), expected, "{output:?}");
+    assert_eq!(modes(directory.path(), 0o755, 0o644), before);
+    let store = Store::open(directory.path()).await.unwrap();
+    assert_eq!(store.revision(), 1);
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output().unwrap();
+    output.stdout.trim_ascii() == b"0"
+}
+
+/// Sets the modes of directories and files; returns the files and how long they are.
+fn modes(path: &Path, directories: u32, files: u32) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    if path.is_dir() {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut inside: Vec<_> = fs::read_dir(path).unwrap().map(|file| file.unwrap().path()).collect();
+        inside.sort();
+        inside.iter().for_each(|file| found.extend(modes(file, directories, files)));
+        fs::set_permissions(path, fs::Permissions::from_mode(directories)).unwrap();
+    } else {
+        found.push((path.to_owned(), fs::metadata(path).unwrap().len()));
+        fs::set_permissions(path, fs::Permissions::from_mode(files)).unwrap();
+    }
+    found
+}
