@@ -93,7 +93,11 @@ impl<'a> Manifests<'a> {
 
     /// The namespaces that are watched; empty for all.
     fn watched(&self) -> &[String] {
-        &self.watched
+        if self.watched.is_empty() {
+            self.operator.namespaces_watched()
+        } else {
+            &self.watched
+        }
     }
 
     /// Labels of everything that belongs to the operator; they also select its pods.

@@ -179,7 +179,11 @@ impl Operator {
 
     /// Starts the operator as [`run`](crate::run) does: as its configuration says.
     pub async fn start_with(&self, client: Client, config: &Config) -> Result<Running> {
-        Running::start_with(self, client, config).await
+        if config.namespaces.is_empty() {
+            return Running::start_with(self, client, config).await;
+        }
+        let confined = self.clone().namespaces(&config.namespaces);
+        Running::start_with(&confined, client, config).await
     }
 
     /// The namespaces that the operator is confined to; none for all.

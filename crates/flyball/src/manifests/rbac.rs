@@ -1,7 +1,12 @@
 //! The ServiceAccount of an operator, its roles, and what binds them.
 
-use super::{Manifests, rules::Needed};
+use super::{
+    Manifests,
+    rules::{Needed, events, reconciles_cluster_scoped},
+};
+use crate::Election;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -22,8 +27,17 @@ pub(super) fn objects(manifests: &Manifests<'_>) -> Vec<Value> {
         for namespace in manifests.watched() {
             objects.extend(bound(manifests, name, Some(namespace), rules.clone()));
         }
+        // The events of cluster-scoped objects are in `default`.
+        if reconciles_cluster_scoped(manifests.operator)
+            && !manifests.watched().iter().any(|watched| watched == "default")
+        {
+            let rules = events(manifests.operator).into_value();
+            objects.extend(bound(manifests, &format!("{name}-events"), Some("default"), rules));
+        }
     }
-    objects.extend(bound(manifests, &format!("{name}-leader-election"), Some(own), leases(name)));
+    for (namespace, names) in elections(manifests) {
+        objects.extend(bound(manifests, &format!("{name}-leader-election"), Some(&namespace), leases(&names)));
+    }
     objects.push(metrics_reader(manifests));
     objects
 }
@@ -44,14 +58,28 @@ fn bound(manifests: &Manifests<'_>, name: &str, namespace: Option<&str>, rules: 
     [role, binding]
 }
 
-/// One Lease, in the operator's own namespace. A create by name alone cannot be allowed: its request has no name.
-fn leases(name: &str) -> Value {
+/// The Leases that the operator and its controllers stand for, by namespace.
+fn elections(manifests: &Manifests<'_>) -> BTreeMap<String, BTreeSet<String>> {
+    let operator = manifests.operator;
+    let configured = Election::new(manifests.name());
+    let own = operator.own_election().unwrap_or(&configured);
+    let controllers = operator.controllers().iter().filter_map(|controller| controller.election.as_ref());
+    let mut elections: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for election in std::iter::once(own).chain(controllers) {
+        let namespace = election.namespace.as_ref().unwrap_or(&manifests.namespace);
+        elections.entry(namespace.clone()).or_default().insert(election.lease.clone());
+    }
+    elections
+}
+
+/// These Leases only. A create cannot be allowed by name: its request has none.
+fn leases(names: &BTreeSet<String>) -> Value {
     json!([
         { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"] },
         {
             "apiGroups": ["coordination.k8s.io"],
             "resources": ["leases"],
-            "resourceNames": [name],
+            "resourceNames": names,
             "verbs": ["get", "list", "watch", "update"],
         },
     ])

@@ -44,12 +44,7 @@ impl Needed {
         for controller in operator.controllers() {
             needed.controller(operator, controller);
         }
-        // An event is in the namespace of its object, or in `default`.
-        let group = match operator.event_policy().api {
-            EventApi::Events => "events.k8s.io",
-            EventApi::Core => "",
-        };
-        needed.namespaced.add(group, "events", &["create", "patch"]);
+        needed.namespaced = needed.namespaced.and(events(operator));
         needed.install(operator);
         needed.cluster.add("authentication.k8s.io", "tokenreviews", &["create"]);
         needed.cluster.add("authorization.k8s.io", "subjectaccessreviews", &["create"]);
@@ -151,6 +146,23 @@ impl Rules {
         }
         rules.into()
     }
+}
+
+/// What it takes to publish events. An event is in the namespace of its object, or in `default`.
+pub(super) fn events(operator: &Operator) -> Rules {
+    let group = match operator.event_policy().api {
+        EventApi::Events => "events.k8s.io",
+        EventApi::Core => "",
+    };
+    let mut rules = Rules::default();
+    rules.add(group, "events", &["create", "patch"]);
+    rules
+}
+
+/// Whether objects are reconciled that live in no namespace.
+pub(super) fn reconciles_cluster_scoped(operator: &Operator) -> bool {
+    let mut kinds = operator.controllers().iter().map(|controller| &controller.kind);
+    kinds.any(|kind| is_cluster_scoped(operator, kind))
 }
 
 /// A rule as its author wrote it.

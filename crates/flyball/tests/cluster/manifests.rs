@@ -1,7 +1,7 @@
 //! What `rbac` and `manifests` print: the least that is needed, and all of it accepted by an API server at once.
 
 use crate::world::World;
-use flyball::{Action, Context, Controller, Manifests, Operator, Result};
+use flyball::{Action, Context, Controller, Election, Manifests, Operator, Result};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Node, Pod, Secret},
@@ -157,6 +157,31 @@ fn who_watches_some_namespaces_has_rights_in_those_only() {
     assert_eq!(places, ["a", "b", "a"]);
     assert_rules(roles[0], of_namespaces());
     assert_rules(roles[1], of_namespaces());
+}
+
+#[test]
+fn namespaces_and_elections_that_the_operator_names_itself_are_heard() {
+    async fn reconcile(_: Arc<Node>, _: Context) -> Result {
+        Ok(Action::await_change())
+    }
+    let election = Election::new("nodes").namespace("locks");
+    let controller = Controller::new(reconcile).election(election);
+    let operator = Operator::new("nodes").controller(controller).namespaces(["b"]);
+    let objects = Manifests::of(&operator).rbac();
+    let mut roles: Vec<_> = objects.iter().filter(|object| kind(object) == "Role").map(place).collect();
+    roles.sort();
+    let expected = [
+        "b/nodes",
+        "default/nodes-events",
+        "locks/nodes-leader-election",
+        "nodes-system/nodes-leader-election",
+    ];
+    assert_eq!(roles, expected);
+}
+
+fn place(object: &DynamicObject) -> String {
+    let metadata = &object.metadata;
+    format!("{}/{}", metadata.namespace.as_deref().unwrap(), metadata.name.as_deref().unwrap())
 }
 
 #[test]

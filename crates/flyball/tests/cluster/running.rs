@@ -156,3 +156,30 @@ async fn a_condition_keeps_the_time_of_its_last_transition() {
     let waited = third.last_transition_time.0.duration_since(first.last_transition_time.0);
     assert_eq!(waited.as_secs(), 121);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_confines_the_operator_to_its_namespaces() {
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let tell = move |map: Arc<ConfigMap>, _: Context| {
+        let sender = sender.clone();
+        async move {
+            sender.send((map.namespace().unwrap(), map.name_any()))?;
+            Ok(Action::await_change())
+        }
+    };
+    let world = World::start().await;
+    let operator = Operator::new("confined").controller(Controller::new(tell));
+    let text =
+        "namespace: blue\nleaderElection: { enabled: false }\nmetrics: { enabled: false }\nhealth: { enabled: false }";
+    let config = flyball::Config::from_yaml(text).unwrap();
+    let _running = operator.start_with(world.client.clone(), &config).await.unwrap();
+    let blue: k8s_openapi::api::core::v1::Namespace =
+        serde_json::from_value(json!({ "metadata": { "name": "blue" } })).unwrap();
+    kube::Api::all(world.client.clone()).create(&Default::default(), &blue).await.unwrap();
+    world.create(config_map("ada", "a", "1")).await;
+    let maps = kube::Api::<ConfigMap>::namespaced(world.client.clone(), "blue");
+    maps.create(&Default::default(), &config_map("bob", "a", "1")).await.unwrap();
+    pass(Duration::from_secs(10)).await;
+    assert_eq!(told.try_recv().unwrap(), ("blue".into(), "bob".into()));
+    assert!(told.try_recv().is_err());
+}
