@@ -1,5 +1,7 @@
 //! Holds the guide's first chapter to this program: its Rust is this crate's, its commands are run, its settings are read.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::process::Command;
 
 const GUIDE: &str = include_str!("../../../docs/guide/01-hello.md");
