@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::family::{Case, Family, change};
 use crate::requests::normal::Normal;
-use crate::requests::script::Request;
+use crate::requests::script::{Request, Until};
 use crate::requests::send::{Answer, Content, Session};
 
 /// What a server makes of each case, by `family/case`, with everything taken out that has to differ.
@@ -20,6 +20,9 @@ pub async fn ask(client: &kube::Client, families: &[Family], text: &str) -> Resu
     prepare(&mut session).await?;
     let (mut outcomes, normal) = (Outcomes::new(), Normal::default());
     for family in families {
+        if let Some(definition) = family.definition.as_ref().filter(|_| is_asked(family, text)) {
+            define(&mut session, family, definition).await?;
+        }
         for case in &family.cases {
             let name = format!("{}/{}", family.name, case.name);
             if name.contains(text) {
@@ -29,6 +32,22 @@ pub async fn ask(client: &kube::Client, families: &[Family], text: &str) -> Resu
         }
     }
     Ok(outcomes)
+}
+
+fn is_asked(family: &Family, text: &str) -> bool {
+    family.cases.iter().any(|case| format!("{}/{}", family.name, case.name).contains(text))
+}
+
+/// Creates a family's definition and waits until its objects are served.
+async fn define(session: &mut Session, family: &Family, definition: &Value) -> Result<(), String> {
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let made = session.send(&request(format!("POST {path}"), Some(definition.clone()))).await?;
+    if made.status != 201 {
+        return Err(format!("{}: the definition was refused: {:?}", family.name, made.content));
+    }
+    let mut served = request(format!("GET {}", family.path), None);
+    served.until = Some(Until { status: Some(200), contains: None, lacks: None });
+    session.send(&served).await.map(drop)
 }
 
 /// Where the cases live: a namespace, and the account that its pods run as.

@@ -19,6 +19,8 @@ pub struct Family {
     _about: String,
     /// Where its objects are created.
     pub path: String,
+    /// The CustomResourceDefinition that has to be there first.
+    pub definition: Option<Value>,
     /// An object that the real server takes.
     pub object: Value,
     /// What is made of it.

@@ -5,6 +5,7 @@ mod decoding;
 mod depth;
 mod names;
 mod patches;
+mod properties;
 mod quantities;
 mod selectors;
 mod strategic;
