@@ -6,11 +6,13 @@ mod elector;
 mod fence;
 mod leadership;
 mod lease;
+mod transport;
 
 pub use leadership::Leadership;
 
 pub(crate) use elections::Elections;
 pub(crate) use fence::fenced;
+pub(crate) use transport::transport;
 
 use crate::{Error, Result, config::LeaderElection};
 use elector::Elector;

@@ -4,6 +4,7 @@ use crate::{
     Config, Controller, Election, Error, EventPolicy, Metrics, Result, Running,
     admin::{Check, Checks},
     config,
+    running::Setup,
     watch::Lists,
 };
 use futures::future::BoxFuture;
@@ -174,16 +175,21 @@ impl Operator {
     ///
     /// The same operator may be started any number of times: after a stop, or on several clusters.
     pub async fn start(&self, client: Client) -> Result<Running> {
-        Running::start(self, client, None).await
+        Running::start(self, client, Setup::default()).await
     }
 
     /// Starts the operator as [`run`](crate::run) does: as its configuration says.
     pub async fn start_with(&self, client: Client, config: &Config) -> Result<Running> {
-        if config.namespaces.is_empty() {
-            return Running::start_with(self, client, config).await;
-        }
-        let confined = self.clone().namespaces(&config.namespaces);
-        Running::start_with(&confined, client, config).await
+        Running::start_with(self, client, None, config).await
+    }
+
+    /// Starts the operator on a cluster, as its configuration says.
+    ///
+    /// Unlike [`Operator::start_with`] it makes the connections itself, so that a leader's writes end where the lease does: a
+    /// process that was suspended in the middle of a write does not go on with it afterwards.
+    pub async fn start_on(&self, cluster: kube::Config, config: &Config) -> Result<Running> {
+        let client = Client::try_from(cluster.clone())?;
+        Running::start_with(self, client, Some(cluster), config).await
     }
 
     /// The namespaces that the operator is confined to; none for all.

@@ -2,7 +2,7 @@
 
 use crate::{Config, Manifests, Operator, Result, args, log, manifests::to_yaml};
 use clap::{ArgMatches, error::ErrorKind};
-use kube::{Client, api::DynamicObject};
+use kube::api::DynamicObject;
 use std::io::Write;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -44,9 +44,9 @@ async fn serve(operator: &Operator, config: &Config) -> Result<()> {
             _ = interrupt.recv() => {}
         }
     };
-    let client = Client::try_default().await?;
+    let cluster = kube::Config::infer().await?;
     let running = tokio::select! {
-        running = operator.start_with(client, config) => running?,
+        running = operator.start_on(cluster, config) => running?,
         () = signalled() => return Ok(()),
     };
     tracing::info!(operator = operator.name(), "running");

@@ -6,7 +6,7 @@ use crate::{
     client,
     clock::Clock,
     crds, event,
-    leader::{Elections, fenced},
+    leader::{Elections, fenced, transport},
     metrics,
     operator::Task,
     runner::panicked,
@@ -17,6 +17,14 @@ use kube::Client;
 use std::{mem::take, panic::AssertUnwindSafe, sync::Arc};
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
+
+/// What an operator is started with, beside itself and a client.
+#[derive(Default)]
+pub(crate) struct Setup {
+    pub(crate) election: Option<Election>,
+    /// How the client's cluster is reached.
+    pub(crate) cluster: Option<kube::Config>,
+}
 
 /// An operator that was started. Dropping it ends everything at once, as a crash would.
 #[must_use = "an operator ends when it is dropped"]
@@ -30,7 +38,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub(crate) async fn start(operator: &Operator, client: Client, election: Option<Election>) -> Result<Running> {
+    pub(crate) async fn start(operator: &Operator, client: Client, setup: Setup) -> Result<Running> {
         operator.check()?;
         crds::install(&client, operator.name(), operator.crds()).await?;
         let cache = Cache::new(operator.namespaces_watched(), operator.lists());
@@ -39,7 +47,7 @@ impl Running {
         let (recorder, publisher) = event::channel(operator.event_policy());
         let clock = Clock::start();
         let mut elections = Elections::new(operator.name(), client.clone(), cache.clone(), metrics.clone(), clock);
-        let leadership = match election.as_ref().or(operator.own_election()) {
+        let leadership = match setup.election.as_ref().or(operator.own_election()) {
             Some(election) => elections.stand(election)?,
             None => Leadership::unelected(),
         };
@@ -47,9 +55,21 @@ impl Running {
             elections.stand(election)?;
         }
         let client = client::observed(client, cache.clone());
+        let (seen, counted, plain) = (cache.clone(), metrics.clone(), client.clone());
+        let lead = |leadership: &Leadership| -> Result<Client> {
+            let writing = setup
+                .cluster
+                .as_ref()
+                .map(|cluster| transport(cluster, leadership))
+                .transpose()?
+                .flatten();
+            let writing =
+                writing.map(|writing| client::observed(metrics::measured(writing, counted.clone()), seen.clone()));
+            Ok(fenced(plain.clone(), writing.unwrap_or_else(|| plain.clone()), leadership, &counted))
+        };
         let shared = Arc::new(Shared {
             name: operator.name().to_owned(),
-            client: fenced(client.clone(), &leadership, &metrics),
+            client: lead(&leadership)?,
             leadership,
             elections: elections.leaderships(),
             checks: operator.checks().clone(),
@@ -67,7 +87,11 @@ impl Running {
         let _followed = shared.follow(operator.controllers().iter().flat_map(Controller::kinds));
         for controller in operator.controllers() {
             let shared = match &controller.election {
-                Some(election) => shared.led_by(elections.stand(election)?, &client),
+                Some(election) => {
+                    let leadership = elections.stand(election)?;
+                    let client = lead(&leadership)?;
+                    shared.led_by(leadership, client)
+                }
                 None => shared.clone(),
             };
             shared.control(controller.clone(), shared.stop.clone());
@@ -87,10 +111,17 @@ impl Running {
     }
 
     /// As [`Running::start`], with the election and the ports that a configuration asks for.
-    pub(crate) async fn start_with(operator: &Operator, client: Client, config: &Config) -> Result<Running> {
+    ///
+    /// Where it is known how the cluster is reached, the leader's writes have connections of their own.
+    pub(crate) async fn start_with(
+        operator: &Operator,
+        client: Client,
+        cluster: Option<kube::Config>,
+        config: &Config,
+    ) -> Result<Running> {
         let election = Election::configured(operator.name(), &config.leader_election);
         let election = operator.own_election().is_none().then_some(election).flatten();
-        let mut running = Running::start(operator, client, election).await?;
+        let mut running = Running::start(operator, client, Setup { election, cluster }).await?;
         running.servers = Servers::start(&running.operator, config, running.client.clone()).await?;
         Ok(running)
     }

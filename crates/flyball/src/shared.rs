@@ -8,7 +8,6 @@ use crate::{
     connect,
     event::Recorder,
     kind::Kind,
-    leader::fenced,
     metrics::ControllerMetrics,
     runner::Desk,
     work::WorkQueue,
@@ -72,9 +71,8 @@ impl Shared {
         self.spawn(desk.run(stop));
     }
 
-    /// The same for controllers that have an election of their own; `client` is not fenced yet.
-    pub(crate) fn led_by(&self, leadership: Leadership, client: &Client) -> Arc<Shared> {
-        let client = fenced(client.clone(), &leadership, &self.metrics);
+    /// The same for controllers that have an election of their own, and so a client that is fenced by it.
+    pub(crate) fn led_by(&self, leadership: Leadership, client: Client) -> Arc<Shared> {
         Arc::new(Shared { client, leadership, ..self.clone() })
     }
 

@@ -58,7 +58,7 @@ impl Fence {
     }
 
     /// Waits until it is closed.
-    async fn passed(&self) {
+    pub(super) async fn passed(&self) {
         let mut changes = self.until.subscribe();
         loop {
             let until = *changes.borrow_and_update();
@@ -77,18 +77,18 @@ impl Fence {
     }
 }
 
-/// A client that writes only while this process leads.
+/// A client that writes only while this process leads, by `writing`; what it reads, it reads by `client`.
 ///
 /// A write is refused when it is begun after the lease's time, and abandoned when it is under way at that time; others lead
 /// only when the time between renew deadline and lease duration has passed as well. Reads always pass.
-pub(crate) fn fenced(client: Client, leadership: &Leadership, metrics: &Metrics) -> Client {
+pub(crate) fn fenced(client: Client, writing: Client, leadership: &Leadership, metrics: &Metrics) -> Client {
     let Some(election) = leadership.election().map(str::to_owned) else {
         return client;
     };
     let namespace = client.default_namespace().to_owned();
     let (leadership, metrics) = (leadership.clone(), metrics.clone());
     let service = tower::service_fn(move |request: Request<Body>| {
-        let (client, election) = (client.clone(), election.clone());
+        let (client, writing, election) = (client.clone(), writing.clone(), election.clone());
         let (leadership, metrics) = (leadership.clone(), metrics.clone());
         async move {
             if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
@@ -104,7 +104,7 @@ pub(crate) fn fenced(client: Client, leadership: &Leadership, metrics: &Metrics)
                     metrics.fenced(&election);
                     Err(kube::Error::Service(Box::new(LeadsNoMore(election))))
                 }
-                answer = client.send(request) => answer,
+                answer = writing.send(request) => answer,
             }
         }
     });
