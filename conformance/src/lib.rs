@@ -4,6 +4,7 @@ pub mod corpus;
 pub mod differences;
 pub mod garden;
 pub mod group;
+pub mod leadership;
 pub mod ours;
 pub mod reference;
 pub mod report;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use clap::{Parser, Subcommand};
 use conformance::corpus::{self, ask, family, recorded};
 use conformance::group;
+use conformance::leadership;
 use conformance::reference::{Controllers, Error, Reference, Setup};
 use conformance::report::{Report, sentence};
 use conformance::requests::{self, record, script};
@@ -41,6 +42,11 @@ enum Action {
     Observe,
     /// Write the table of built-in kinds anew from Kubernetes' specification
     Table,
+    /// Kill, suspend, cut off and stop the leader of three replicas, and see that never two of them write
+    Leadership(leadership::Options),
+    /// Be one of those replicas
+    #[command(hide = true)]
+    Replica(leadership::replica::Options),
 }
 
 #[derive(clap::Args)]
@@ -81,6 +87,8 @@ async fn main() -> ExitCode {
             .map(|path| println!("wrote {}", path.display()))
             .map_err(|error| sentence(&error)),
         Some(Action::Observe) => observe().await,
+        Some(Action::Leadership(options)) => leadership::run(&options).await,
+        Some(Action::Replica(options)) => leadership::replica::run(&options).await.map_err(|error| error.to_string()),
         Some(Action::Record { directory, text }) => record(&directory, &text).await,
     };
     match done {
@@ -118,7 +126,7 @@ async fn serve(options: &Serve) -> Result<(), Error> {
     } else {
         Controllers::Absent
     };
-    let reference = Reference::start_with(Setup { port: options.port, controllers }).await?;
+    let reference = Reference::start_with(Setup { port: options.port, controllers, ..Setup::default() }).await?;
     let programs: Vec<String> = reference.processes().iter().map(|(name, pid)| format!("{name} ({pid})")).collect();
     println!("running: {}", programs.join(", "));
     println!("  export KUBECONFIG={}", reference.admin.kubeconfig.display());

@@ -45,7 +45,26 @@ pub struct Setup {
     pub port: Option<u16>,
     /// Whether kube-controller-manager runs too.
     pub controllers: Controllers,
+    /// What kube-apiserver writes into `audit.log`.
+    pub audit: Audit,
 }
+
+/// What kube-apiserver writes down of what it is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audit {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Every write of Leases and ConfigMaps in `default`, with its answer.
+    Leadership,
+}
+
+/// The policy of [`Audit::Leadership`].
+const AUDIT: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [
+  {"level": "RequestResponse", "verbs": ["create", "update", "patch"], "namespaces": ["default"], "resources": [
+    {"group": "", "resources": ["configmaps"]}, {"group": "coordination.k8s.io", "resources": ["leases"]}]},
+  {"level": "None"}]}
+"#;
 
 /// Whether kube-controller-manager runs beside kube-apiserver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,7 +120,7 @@ impl Reference {
         let restricted = Access::write(path, "restricted", port, &certificates.ca, &certificates.restricted).await?;
 
         let etcd = start_etcd(binaries, path, client_port, peer_port)?;
-        let apiserver = start_apiserver(binaries, path, port, client_port)?;
+        let apiserver = start_apiserver(binaries, path, port, client_port, setup.audit)?;
         let mut reference = Self {
             admin,
             restricted,
@@ -180,9 +199,15 @@ fn start_etcd(binaries: &Binaries, directory: &Path, client_port: u16, peer_port
     Process::start("etcd", &binaries.etcd, directory, &arguments)
 }
 
-fn start_apiserver(binaries: &Binaries, directory: &Path, port: u16, etcd_port: u16) -> Result<Process, Error> {
+fn start_apiserver(
+    binaries: &Binaries,
+    directory: &Path,
+    port: u16,
+    etcd_port: u16,
+    audit: Audit,
+) -> Result<Process, Error> {
     let file = |name: &str| directory.join(name).display().to_string();
-    let arguments = [
+    let mut arguments = vec![
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
         "--bind-address=127.0.0.1".into(),
         "--advertise-address=127.0.0.1".into(),
@@ -200,6 +225,11 @@ fn start_apiserver(binaries: &Binaries, directory: &Path, port: u16, etcd_port: 
         "--allow-privileged=true".into(),
         "--endpoint-reconciler-type=none".into(),
     ];
+    if audit == Audit::Leadership {
+        std::fs::write(directory.join("audit.policy"), AUDIT).map_err(Error::Directory)?;
+        arguments.push(format!("--audit-policy-file={}", file("audit.policy")));
+        arguments.push(format!("--audit-log-path={}", file("audit.log")));
+    }
     Process::start("kube-apiserver", &binaries.kube_apiserver, directory, &arguments)
 }
 

@@ -17,7 +17,6 @@ use kube::{
     client::{Body, ConfigExt},
 };
 use std::{
-    future::Future,
     io,
     pin::Pin,
     task::{Context, Poll},
