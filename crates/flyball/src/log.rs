@@ -64,3 +64,48 @@ where
         Box::new(fmt::layer().with_ansi(colours).with_writer(writer))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        io::Write,
+        sync::{Arc, Mutex},
+    };
+
+    #[derive(Clone, Default)]
+    struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Buffer {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("nothing panics under this lock").extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(json: bool) -> String {
+        let buffer = Buffer::default();
+        let writer = buffer.clone();
+        let lines = lines(json, false, move || writer.clone());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            let _span = tracing::info_span!("reconcile", id = "00ff", why = "Secret default/ada changed").entered();
+            tracing::warn!(failures = 2, "reconcile failed");
+        });
+        String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn every_line_says_which_reconcile_it_is_of_and_why_it_runs() {
+        let line: serde_json::Value = serde_json::from_str(&logged(true)).unwrap();
+        assert_eq!((&line["level"], &line["message"]), (&"WARN".into(), &"reconcile failed".into()));
+        assert_eq!(line["failures"], 2);
+        assert_eq!((&line["span"]["id"], &line["span"]["name"]), (&"00ff".into(), &"reconcile".into()));
+        assert_eq!(line["span"]["why"], "Secret default/ada changed");
+        let text = logged(false);
+        assert!(text.contains("reconcile{id=\"00ff\" why=\"Secret default/ada changed\"}"), "{text}");
+    }
+}

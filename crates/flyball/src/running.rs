@@ -110,7 +110,7 @@ impl Running {
         })
     }
 
-    /// As [`Running::start`], with the election and the ports that a configuration asks for.
+    /// As [`Running::start`], with the namespaces, the election and the ports that a configuration asks for.
     ///
     /// Where it is known how the cluster is reached, the leader's writes have connections of their own.
     pub(crate) async fn start_with(
@@ -121,7 +121,11 @@ impl Running {
     ) -> Result<Running> {
         let election = Election::configured(operator.name(), &config.leader_election);
         let election = operator.own_election().is_none().then_some(election).flatten();
-        let mut running = Running::start(operator, client, Setup { election, cluster }).await?;
+        let mut operator = operator.clone();
+        if !config.namespaces.is_empty() {
+            operator = operator.namespaces(config.namespaces.iter().cloned());
+        }
+        let mut running = Running::start(&operator, client, Setup { election, cluster }).await?;
         running.servers = Servers::start(&running.operator, config, running.client.clone()).await?;
         Ok(running)
     }
