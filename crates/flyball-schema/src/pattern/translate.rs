@@ -2,16 +2,19 @@
 //! and a class has no classes in it. What Go refuses is refused in its words.
 // Go's regexp/syntax/parse.go
 
-use std::iter::Peekable;
 use std::str::Chars;
 
 const MOST_REPEATS: u32 = 1000;
+/// Longer than the name of any class within a class.
+const LONGEST_CLASS_NAME: usize = 256;
+/// Longer than any repetition in braces.
+const LONGEST_BRACES: usize = 64;
 
 /// An expression that means to the `regex` crate what it means to Go.
 pub(super) fn from_go(text: &str) -> Result<String, String> {
     let mut translation = Translation {
         text,
-        rest: text.chars().peekable(),
+        rest: text.chars(),
         out: String::new(),
         open: 0,
         atom: false,
@@ -23,7 +26,7 @@ pub(super) fn from_go(text: &str) -> Result<String, String> {
 
 struct Translation<'a> {
     text: &'a str,
-    rest: Peekable<Chars<'a>>,
+    rest: Chars<'a>,
     out: String,
     open: usize,
     /// Whether a repetition operator has something to repeat.
@@ -32,7 +35,7 @@ struct Translation<'a> {
     repeated: Option<String>,
 }
 
-impl Translation<'_> {
+impl<'a> Translation<'a> {
     fn run(&mut self) -> Result<(), String> {
         while let Some(character) = self.rest.next() {
             match character {
@@ -64,21 +67,25 @@ impl Translation<'_> {
     }
 
     /// What is left, from the characters that have been taken last.
-    fn text_from(&self, taken: usize) -> String {
-        let left = self.rest.clone().count();
-        let start = self.text.chars().count() - left - taken;
-        self.text.chars().skip(start).collect()
+    fn text_from(&self, taken: usize) -> &'a str {
+        let at = self.text.len() - self.rest.as_str().len();
+        let back = self.text[..at].chars().rev().take(taken).map(char::len_utf8).sum::<usize>();
+        &self.text[at - back..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest.clone().next()
     }
 
     fn group(&mut self) -> Result<(), String> {
         self.open += 1;
         self.push("(", false);
-        if self.rest.peek() != Some(&'?') {
+        if self.peek() != Some('?') {
             return Ok(());
         }
         let from = self.text_from(1);
         if from.starts_with("(?P<") || from.starts_with("(?<") {
-            return self.named_group(&from);
+            return self.named_group(from);
         }
         let mut taken = "(".to_owned();
         for character in self.rest.by_ref() {
@@ -116,7 +123,7 @@ impl Translation<'_> {
             return Err(format!("missing argument to repetition operator: `{operator}`"));
         }
         let mut operator = operator.to_owned();
-        if self.rest.peek() == Some(&'?') {
+        if self.peek() == Some('?') {
             self.rest.next();
             operator.push('?');
         }
@@ -130,7 +137,7 @@ impl Translation<'_> {
 
     /// `{2}`, `{2,}` and `{2,3}` repeat; any other brace stands for itself.
     fn braces(&mut self) -> Result<(), String> {
-        let inside: String = self.rest.clone().take_while(|character| *character != '}').collect();
+        let inside: String = self.rest.clone().take(LONGEST_BRACES).take_while(|character| *character != '}').collect();
         let closed = self.rest.clone().nth(inside.chars().count()) == Some('}');
         let (least, most) = inside.split_once(',').unwrap_or((&inside, &inside));
         let is_count = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -187,7 +194,7 @@ impl Translation<'_> {
     fn quoted(&mut self) -> String {
         let mut quoted = String::new();
         while let Some(character) = self.rest.next() {
-            if character == '\\' && self.rest.peek() == Some(&'E') {
+            if character == '\\' && self.peek() == Some('E') {
                 self.rest.next();
                 break;
             }
@@ -219,11 +226,11 @@ impl Translation<'_> {
         match escaped {
             'a' | 'f' | 'n' | 'r' | 't' | 'v' => Ok(format!("\\{escaped}")),
             'x' => {
-                let braced = self.rest.peek() == Some(&'{');
+                let braced = self.peek() == Some('{');
                 let hexadecimal = |character: &char| character.is_ascii_hexdigit() || "{}".contains(*character);
                 let length = if braced { usize::MAX } else { 2 };
                 let mut digits = String::new();
-                while digits.len() < length && self.rest.peek().is_some_and(hexadecimal) {
+                while digits.len() < length && self.peek().is_some_and(|digit| hexadecimal(&digit)) {
                     let digit = self.rest.next().unwrap_or_default();
                     digits.push(digit);
                     if digit == '}' {
@@ -242,13 +249,13 @@ impl Translation<'_> {
         let start = self.text_from(1);
         let missing = || format!("missing closing ]: `{start}`");
         let mut class = "[".to_owned();
-        if self.rest.peek() == Some(&'^') {
+        if self.peek() == Some('^') {
             self.rest.next();
             class.push('^');
         }
         let mut first = true;
         loop {
-            match self.rest.peek().ok_or_else(missing)? {
+            match self.peek().ok_or_else(missing)? {
                 ']' if !first => break,
                 '[' => {
                     self.rest.next();
@@ -269,8 +276,11 @@ impl Translation<'_> {
 
     /// `[:alpha:]` inside a class, whose bracket has been taken.
     fn named_class(&mut self) -> Result<Option<String>, String> {
-        let rest: String = self.rest.clone().collect();
-        let Some((name, _)) = rest.strip_prefix(':').and_then(|rest| rest.split_once(":]")) else {
+        let named = self.rest.as_str().strip_prefix(':').filter(|rest| {
+            // No name is long; looking for the end of each to the end of all would take forever.
+            rest.char_indices().take(LONGEST_CLASS_NAME).any(|(at, _)| rest[at..].starts_with(":]"))
+        });
+        let Some((name, _)) = named.and_then(|rest| rest.split_once(":]")) else {
             return Ok(None);
         };
         const NAMES: [&str; 14] = [

@@ -1,0 +1,235 @@
+//! The entry points, each as a function of some input. What comes out is not looked at, but must come out.
+
+use crate::input::Input;
+use flyball_schema::crd::{self, Status};
+use flyball_schema::decode::{self, Document};
+use flyball_schema::jsonpath::JsonPath;
+use flyball_schema::managed_fields::{self, Request};
+use flyball_schema::pattern::Pattern;
+use flyball_schema::protobuf;
+use flyball_schema::quantity::Quantity;
+use flyball_schema::schema::Node;
+use flyball_schema::selector::{FieldSelector, LabelSelector};
+use flyball_schema::{
+    default, definition, json_patch, kinds, merge_patch, metadata, names, prune, strategic_merge, validate,
+};
+use serde_json::Value;
+
+/// Every entry point, by name.
+pub const ALL: [(&str, fn(&mut Input<'_>)); 15] = [
+    ("json", json),
+    ("yaml", yaml),
+    ("protobuf", protobuf_bytes),
+    ("protobuf-write", protobuf_value),
+    ("json-patch", json_patch_bytes),
+    ("merge-patch", merge),
+    ("strategic-merge", strategic),
+    ("apply", apply),
+    ("definition", read_definition),
+    ("custom", custom),
+    ("selectors", selectors),
+    ("jsonpath", jsonpath),
+    ("quantity", quantity),
+    ("pattern", pattern),
+    ("metadata", object_metadata),
+];
+
+fn node(input: &mut Input<'_>) -> Node<'static> {
+    let kinds = kinds::builtin();
+    let resources: Vec<_> = kinds.resources.iter().filter_map(|resource| resource.schema).collect();
+    kinds.schemas.node(resources[input.below(resources.len())])
+}
+
+/// A value as a type would have it, if it can be made one.
+fn typed(input: &mut Input<'_>, node: Node<'_>) -> Value {
+    let mut value = input.value();
+    match decode::coerce(&mut value, node) {
+        Ok(_) => value,
+        Err(_) => serde_json::json!({}),
+    }
+}
+
+fn json(input: &mut Input<'_>) {
+    let text = input.value().to_string().into_bytes();
+    let bytes = input.damaged(text);
+    documents(Document::json(&bytes).ok(), input);
+    drop(decode::summary(&bytes));
+}
+
+fn yaml(input: &mut Input<'_>) {
+    let text = match input.below(2) {
+        0 => input.text(),
+        _ => input.value().to_string(),
+    };
+    let bytes = input.damaged(text.into_bytes());
+    documents(Document::yaml(&bytes).ok(), input);
+}
+
+fn documents(document: Option<Document>, input: &mut Input<'_>) {
+    let Some(document) = document else { return };
+    drop(document.type_meta());
+    drop(document.clone().untyped());
+    drop(document.typed(node(input)));
+}
+
+fn protobuf_bytes(input: &mut Input<'_>) {
+    let node = node(input);
+    let value = typed(input, node);
+    let bytes = protobuf::encode(&value, node).unwrap_or_default();
+    let bytes = input.damaged(bytes);
+    if let Ok(value) = protobuf::decode(&bytes, node) {
+        protobuf::encode(&value, node).expect("what was read can be written");
+    }
+    let wrapped = input.damaged(protobuf::wrap("v1", "Pod", &bytes));
+    drop(protobuf::decode_object(&wrapped));
+    drop(protobuf::decode_events(&wrapped));
+}
+
+fn protobuf_value(input: &mut Input<'_>) {
+    let node = node(input);
+    drop(protobuf::encode(&input.value(), node));
+}
+
+fn json_patch_bytes(input: &mut Input<'_>) {
+    let mut value = input.value();
+    let ops = ["add", "remove", "replace", "move", "copy", "test", "frob"];
+    let count = if input.below(200) == 0 { 10_000 } else { input.below(6) };
+    let mut operations = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut pointer = || {
+            (0..input.below(4))
+                .map(|_| format!("/{}", input.text().chars().take(8).collect::<String>()))
+                .collect::<String>()
+        };
+        let (path, from) = (pointer(), pointer());
+        let change = if count > 100 { Value::Null } else { input.value() };
+        operations.push(serde_json::json!({"op": ops[input.below(7)], "path": path, "from": from, "value": change}));
+    }
+    let bytes = Value::Array(operations).to_string().into_bytes();
+    let bytes = if input.below(2) == 0 {
+        input.damaged(bytes)
+    } else {
+        bytes
+    };
+    drop(json_patch::apply(&mut value, &bytes));
+}
+
+fn merge(input: &mut Input<'_>) {
+    let (mut value, patch) = (input.value(), input.value());
+    merge_patch::apply(&mut value, &patch);
+}
+
+fn strategic(input: &mut Input<'_>) {
+    let node = node(input);
+    let (original, modified) = (typed(input, node), typed(input, node));
+    let patch = match strategic_merge::diff(&original, &modified, node) {
+        Ok(patch) if input.below(3) > 0 => patch,
+        _ => input.value(),
+    };
+    let mut object = original;
+    drop(strategic_merge::apply(&mut object, &patch, node));
+}
+
+fn apply(input: &mut Input<'_>) {
+    let node = node(input);
+    let mut live = None;
+    for manager in ["one", "two", "one"] {
+        let config = input.value();
+        let request = Request {
+            node,
+            live: live.as_ref(),
+            manager,
+            api_version: "v1",
+            kind: "Pod",
+            subresource: None,
+            reset: &["status"],
+            versions: &[],
+            now: "2026-01-02T15:04:05Z",
+        };
+        let applied = managed_fields::apply(&request, &config, input.below(2) == 0);
+        let mut new = input.value();
+        managed_fields::update(&request, &mut new);
+        drop(managed_fields::text(&new["metadata"]["managedFields"]));
+        live = applied.ok().flatten().or(Some(new));
+    }
+}
+
+fn read_definition(input: &mut Input<'_>) {
+    let (value, old) = (input.value(), input.value());
+    drop(definition::validate(&value));
+    drop(definition::validate_update(&value, &old));
+    drop(crd::unrecognized_formats(&value));
+}
+
+fn custom(input: &mut Input<'_>) {
+    let schema = input.value();
+    let structural = crd::read(&schema, "spec", Status::Plain).unwrap_or_else(|_| crd::Structural::anything());
+    let (mut value, old) = (input.value(), input.value());
+    prune::prune(structural.node(), &mut value);
+    prune::prune_nulls(structural.node(), &mut value);
+    default::default(structural.node(), &mut value);
+    drop(validate::validate_update(structural.node(), &value, &old));
+    drop(structural.coerce(&mut value));
+}
+
+fn selectors(input: &mut Input<'_>) {
+    let text = input.text();
+    if let Ok(selector) = text.parse::<LabelSelector>() {
+        drop((selector.matches(None), selector.to_string()));
+    }
+    if let Ok(selector) = text.parse::<FieldSelector>() {
+        drop((selector.matches(|_| ""), selector.to_string()));
+    }
+    drop(LabelSelector::from_value(&input.value()));
+}
+
+fn jsonpath(input: &mut Input<'_>) {
+    if let Ok(path) = JsonPath::parse(&input.text()) {
+        drop(path.find(&input.value()));
+    }
+}
+
+fn quantity(input: &mut Input<'_>) {
+    let digits = [
+        "1",
+        "0.5",
+        "-3",
+        "9999999999999999999999",
+        ".",
+        "1e9999999999",
+        "12e-2147483648",
+        "",
+    ][input.below(8)];
+    let suffix = ["", "m", "Ki", "E", "Ei", "n", "e5", "x"][input.below(8)];
+    let text = input.damaged(format!("{digits}{suffix}").into_bytes());
+    if let Ok(quantity) = String::from_utf8_lossy(&text).parse::<Quantity>() {
+        drop(quantity.to_string());
+    }
+}
+
+fn pattern(input: &mut Input<'_>) {
+    let parts = [
+        "(a+)+$",
+        "(x{1,500}){1,500}",
+        "[[:alpha:]]*",
+        "(?i)a",
+        "\\p{L}{100}",
+        "^a|b$",
+        "(",
+        "\\Qa\\E",
+        "a{99999}",
+    ];
+    let text = format!("{}{}", parts[input.below(parts.len())], input.text().chars().take(30).collect::<String>());
+    let text = input.damaged(text.into_bytes());
+    if let Ok(pattern) = Pattern::new(&String::from_utf8_lossy(&text)) {
+        std::hint::black_box(pattern.is_match(&"a".repeat(input.below(10_000))));
+        std::hint::black_box(pattern.is_match(&input.text()));
+    }
+}
+
+fn object_metadata(input: &mut Input<'_>) {
+    let (value, old) = (input.value(), input.value());
+    drop(metadata::validate(&value, true, names::NameRule::Subdomain, "metadata"));
+    drop(metadata::validate_update(&value, &old, "metadata"));
+    drop(names::path_segment(&input.text()));
+}
