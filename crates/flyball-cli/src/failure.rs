@@ -19,6 +19,14 @@ pub enum Failure {
     Kubeconfig(#[from] flyball_apiserver::kubeconfig::WriteError),
     #[error("{0}")]
     Operator(flyball::Error),
+    #[error("--etcd-user is NAME:PASSWORD")]
+    EtcdUser,
+    #[error("read {}", path.display())]
+    Read {
+        path: std::path::PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("wait for Ctrl-C")]
     Signal(#[source] std::io::Error),
 }

@@ -1,5 +1,6 @@
 //! The `flyball` command.
 
+mod etcd;
 mod failure;
 mod home;
 mod up;

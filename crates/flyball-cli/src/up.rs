@@ -1,6 +1,6 @@
 //! `flyball up`: the cluster, the Application operator and its HTTP face in one process, until Ctrl-C.
 
-use crate::{failure::Failure, home};
+use crate::{etcd::EtcdOptions, failure::Failure, home};
 use clap::Args;
 use flyball_apiserver::{
     identity::Authority,
@@ -24,7 +24,7 @@ pub struct Up {
     /// Keep nothing: the cluster is gone when it stops
     #[arg(long, conflicts_with = "data")]
     memory: bool,
-    /// The directory that the cluster is kept in [default: ~/.local/share/flyball]
+    /// The directory that the cluster, or on etcd what identifies it, is kept in [default: ~/.local/share/flyball]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// The port of the API server; 0 takes any that is free
@@ -33,6 +33,8 @@ pub struct Up {
     /// Where to write the kubeconfig [default: kubeconfig in the data directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    etcd: EtcdOptions,
 }
 
 impl Up {
@@ -44,6 +46,7 @@ impl Up {
             Some(self.data.map_or_else(home::data, Ok)?)
         };
         let (store, authority) = match &data {
+            Some(data) if self.etcd.is_wanted() => (self.etcd.open().await?, Authority::open(&data.join("authority"))?),
             Some(data) => (Store::open(data.join("store")).await?, Authority::open(&data.join("authority"))?),
             None => (Store::memory(), Authority::generate()?),
         };
@@ -62,7 +65,12 @@ impl Up {
         drop(application::face::listen().await.map_err(Failure::Operator)?);
         let operator = application::operator().task("http", application::face::run);
         let running = operator.start(cluster.client()).await.map_err(Failure::Operator)?;
-        println!("{}", report(&serving, data.as_deref(), &file, face));
+        let kept = match &data {
+            Some(_) if self.etcd.is_wanted() => format!("kept on {}", self.etcd.place()),
+            Some(data) => format!("kept in {}", home::show(data)),
+            None => "in memory: nothing is kept".to_owned(),
+        };
+        println!("{}", report(&serving, &kept, &file, face));
         stopped().await?;
         println!("stopping");
         running.stop().await;
@@ -72,8 +80,7 @@ impl Up {
     }
 }
 
-fn report(serving: &Serving, data: Option<&Path>, kubeconfig: &Path, face: SocketAddr) -> String {
-    let kept = data.map_or("in memory: nothing is kept".into(), |data| format!("kept in {}", home::show(data)));
+fn report(serving: &Serving, kept: &str, kubeconfig: &Path, face: SocketAddr) -> String {
     let (version, kubeconfig) = (flyball_apiserver::version::git_version(), home::show(kubeconfig));
     format!(
         "\
