@@ -8,4 +8,5 @@ pub mod reconciles;
 pub mod report;
 pub mod schema;
 pub mod server;
+pub mod store;
 pub mod target;

@@ -4,7 +4,7 @@ use bench::{
     frameworks::{self, Framework, Server},
     hello, kinds, reconciles,
     report::{self, Row},
-    schema, server,
+    schema, server, store,
 };
 use clap::Parser;
 use std::process::ExitCode;
@@ -31,18 +31,22 @@ struct Arguments {
 /// A group of measurements under one name.
 type Group = (&'static str, fn() -> Vec<Row>);
 
-const GROUPS: [Group; 5] = [
+const GROUPS: [Group; 6] = [
     ("kinds", kinds::rows),
     ("hello", hello::rows),
     ("reconciles", reconciles::rows),
     ("schema", schema::rows),
     ("server", server::rows),
+    ("store", store::rows),
 ];
 
 /// The group that prints a table of its own.
 const FRAMEWORKS: &str = "frameworks";
 
 fn main() -> ExitCode {
+    if store::child() {
+        return ExitCode::SUCCESS;
+    }
     let arguments = Arguments::parse();
     let filter = arguments.filter.as_deref().unwrap_or_default();
     let chosen: Vec<Group> = GROUPS.into_iter().filter(|(name, _)| name.contains(filter)).collect();

@@ -116,7 +116,8 @@ impl Drop for Connection {
     }
 }
 
-fn resident(pid: u32) -> f64 {
+/// The resident memory of a process, in bytes.
+pub fn resident(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
     let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().unwrap_or_default();

@@ -1,8 +1,10 @@
 //! An etcd cluster of its own on loopback, whose members can be killed and started again.
 
 use super::{Binaries, Certificates, Error, Process, free_ports};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 
 /// The most members that a cluster has.
 const MOST: usize = 3;
@@ -89,7 +91,13 @@ impl Etcd {
 
     /// Kills a member, as `kill -9` does.
     pub fn kill(&mut self, member: usize) {
+        // The last program to end takes the directory with it, unless another one seems to run.
+        fs::write(self.killed(), "").expect("the directory can be written");
         self.members[member] = None;
+    }
+
+    fn killed(&self) -> PathBuf {
+        self.directory.path().join("killed.pid")
     }
 
     /// Starts a member, again with what it had.
@@ -119,6 +127,10 @@ impl Etcd {
             ]),
         }
         self.members[member] = Some(Process::start(NAMES[member], &self.binaries.etcd, path, &arguments)?);
-        Ok(())
+        // Nobody else looks for it before this member has written its own.
+        fs::remove_file(self.killed()).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(Error::Directory(error)),
+        })
     }
 }
