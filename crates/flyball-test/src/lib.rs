@@ -4,7 +4,9 @@
 //! period of five minutes passes as soon as nothing else is left to do.
 
 mod cluster;
+mod faults;
 mod place;
 mod wait;
 
 pub use cluster::Cluster;
+pub use faults::Faults;

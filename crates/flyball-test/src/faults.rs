@@ -1,0 +1,202 @@
+//! An API server that misbehaves as real ones do, by a seed: refusals, lost answers, silence, broken watches, restarts.
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyDataStream, StreamBody};
+use kube::{Client, client::Body};
+use serde_json::json;
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+use tokio::{sync::watch, time::sleep};
+
+/// Faults between a client and its API server, for as long as they are not [healed](Faults::heal).
+///
+/// What happens follows from the seed and from the order of requests, so a test that fails can be repeated.
+///
+/// ```no_run
+/// # async fn test(operator: flyball::Operator) {
+/// let cluster = flyball_test::Cluster::start().await;
+/// let faults = flyball_test::Faults::seeded(7);
+/// let running = operator.start(faults.client(cluster.client())).await;
+/// // … change things for a while …
+/// faults.heal();
+/// // … and expect the world to be as it should be.
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Faults {
+    state: Arc<Mutex<State>>,
+    /// Counts restarts: whoever watches is cut off by each.
+    restarts: Arc<watch::Sender<u32>>,
+}
+
+#[derive(Debug)]
+struct State {
+    random: u64,
+    healed: bool,
+    requests: u64,
+    injected: u64,
+}
+
+/// How a request goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Refused(StatusCode),
+    /// The request never arrives.
+    Unreachable,
+    /// The request arrives; its answer does not.
+    AnswerLost,
+    /// Nothing is heard for a minute, and then the connection breaks.
+    Silent,
+    /// The server goes away for some seconds.
+    Restart,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Broken(&'static str);
+
+impl Faults {
+    /// Faults of every kind: about one request in eight goes wrong, and no watch lasts for more than half a minute.
+    pub fn seeded(seed: u64) -> Faults {
+        let state = State { random: seed, healed: false, requests: 0, injected: 0 };
+        Faults {
+            state: Arc::new(Mutex::new(state)),
+            restarts: Arc::new(watch::Sender::new(0)),
+        }
+    }
+
+    /// A client of the same API server that suffers these faults.
+    pub fn client(&self, client: Client) -> Client {
+        let (faults, namespace) = (self.clone(), client.default_namespace().to_owned());
+        let service = tower::service_fn(move |request| {
+            let (faults, client) = (faults.clone(), client.clone());
+            async move { faults.send(client, request).await }
+        });
+        Client::new(service, namespace)
+    }
+
+    /// Ends all faults; watches go on.
+    pub fn heal(&self) {
+        self.lock().healed = true;
+    }
+
+    /// How many requests there were, and how many of them went wrong.
+    pub fn counts(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.requests, state.injected)
+    }
+
+    async fn send(&self, client: Client, request: Request<Body>) -> kube::Result<Response<Body>> {
+        let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        match self.next(watches) {
+            None if watches => self.watched(client.send(request).await?),
+            None => client.send(request).await,
+            Some(Fault::Refused(code)) => Ok(refusal(code)),
+            Some(Fault::Unreachable) => Err(broken("connection refused")),
+            Some(Fault::AnswerLost) => {
+                client.send(request).await?;
+                Err(broken("connection reset before the answer"))
+            }
+            Some(Fault::Silent) => {
+                sleep(Duration::from_secs(60)).await;
+                Err(broken("connection timed out"))
+            }
+            Some(Fault::Restart) => {
+                self.restarts.send_modify(|restarts| *restarts += 1);
+                sleep(Duration::from_secs(5)).await;
+                Err(broken("connection refused: the server restarts"))
+            }
+        }
+    }
+
+    /// What befalls the next request.
+    fn next(&self, watches: bool) -> Option<Fault> {
+        let mut state = self.lock();
+        state.requests += 1;
+        if state.healed || state.below(8) > 0 {
+            return None;
+        }
+        state.injected += 1;
+        Some(match state.below(12) {
+            0..=1 => Fault::Refused(StatusCode::TOO_MANY_REQUESTS),
+            2..=3 => Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR),
+            4 => Fault::Refused(StatusCode::SERVICE_UNAVAILABLE),
+            5..=6 if watches => Fault::Refused(StatusCode::GONE),
+            5..=6 => Fault::AnswerLost,
+            7..=9 => Fault::Unreachable,
+            10 => Fault::Silent,
+            _ => Fault::Restart,
+        })
+    }
+
+    /// A watch that ends before its time: silently, with the server, or because its version has expired.
+    fn watched(&self, response: Response<Body>) -> kube::Result<Response<Body>> {
+        let (head, body) = response.into_parts();
+        let (expires, lasts) = {
+            let mut state = self.lock();
+            if state.healed {
+                return Ok(Response::from_parts(head, body));
+            }
+            (state.below(4) == 0, Duration::from_millis(100 + state.below(30_000)))
+        };
+        let mut restarts = self.restarts.subscribe();
+        let ends = Box::pin(async move {
+            tokio::select! {
+                () = sleep(lasts) => {}
+                _ = restarts.changed() => {}
+            }
+        });
+        let cut = BodyDataStream::new(body).take_until(ends);
+        let last = expires.then(|| {
+            Ok(Bytes::from(format!(
+                "{}\n",
+                json!({ "type": "ERROR", "object": status(StatusCode::GONE) })
+            )))
+        });
+        Ok(Response::from_parts(head, streamed(cut.chain(stream::iter(last)))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics under this lock")
+    }
+}
+
+impl State {
+    /// splitmix64
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+fn streamed(pieces: impl Stream<Item = Result<Bytes, kube::Error>> + Send + 'static) -> Body {
+    Body::wrap_body(StreamBody::new(pieces.map(|piece| piece.map(http_body::Frame::data))))
+}
+
+fn broken(why: &'static str) -> kube::Error {
+    kube::Error::Service(Box::new(Broken(why)))
+}
+
+fn refusal(code: StatusCode) -> Response<Body> {
+    let response = Response::builder().status(code).header("Content-Type", "application/json");
+    let response = match code {
+        StatusCode::TOO_MANY_REQUESTS => response.header("Retry-After", "1"),
+        _ => response,
+    };
+    let body = Body::from(status(code).to_string().into_bytes());
+    response.body(body).expect("a status and a header are a response")
+}
+
+fn status(code: StatusCode) -> serde_json::Value {
+    let reason = code.canonical_reason().unwrap_or_default().replace(' ', "");
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": format!("injected: {code}"), "reason": reason, "code": code.as_u16(),
+    })
+}
