@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyDataStream, StreamBody};
+use http_body_util::{BodyDataStream, BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use kube::{Client, client::Body};
 use serde_json::json;
 use std::{
@@ -55,6 +55,9 @@ enum Fault {
     Restart,
 }
 
+/// An answer, or what is left of it.
+type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
+
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Broken(&'static str);
@@ -90,11 +93,11 @@ impl Faults {
         (state.requests, state.injected)
     }
 
-    async fn send(&self, client: Client, request: Request<Body>) -> kube::Result<Response<Body>> {
+    async fn send(&self, client: Client, request: Request<Body>) -> kube::Result<Answer> {
         let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         match self.next(watches) {
-            None if watches => self.watched(client.send(request).await?),
-            None => client.send(request).await,
+            None if watches => Ok(self.watched(client.send(request).await?)),
+            None => Ok(client.send(request).await?.map(Body::boxed_unsync)),
             Some(Fault::Refused(code)) => Ok(refusal(code)),
             Some(Fault::Unreachable) => Err(broken("connection refused")),
             Some(Fault::AnswerLost) => {
@@ -134,12 +137,12 @@ impl Faults {
     }
 
     /// A watch that ends before its time: silently, with the server, or because its version has expired.
-    fn watched(&self, response: Response<Body>) -> kube::Result<Response<Body>> {
+    fn watched(&self, response: Response<Body>) -> Answer {
         let (head, body) = response.into_parts();
         let (expires, lasts) = {
             let mut state = self.lock();
             if state.healed {
-                return Ok(Response::from_parts(head, body));
+                return Response::from_parts(head, body.boxed_unsync());
             }
             (state.below(4) == 0, Duration::from_millis(100 + state.below(30_000)))
         };
@@ -152,12 +155,10 @@ impl Faults {
         });
         let cut = BodyDataStream::new(body).take_until(ends);
         let last = expires.then(|| {
-            Ok(Bytes::from(format!(
-                "{}\n",
-                json!({ "type": "ERROR", "object": status(StatusCode::GONE) })
-            )))
+            let expired = json!({ "type": "ERROR", "object": status(StatusCode::GONE) });
+            Ok(Bytes::from(format!("{expired}\n")))
         });
-        Ok(Response::from_parts(head, streamed(cut.chain(stream::iter(last)))))
+        Response::from_parts(head, streamed(cut.chain(stream::iter(last))))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -175,22 +176,24 @@ impl State {
     }
 }
 
-fn streamed(pieces: impl Stream<Item = Result<Bytes, kube::Error>> + Send + 'static) -> Body {
-    Body::wrap_body(StreamBody::new(pieces.map(|piece| piece.map(http_body::Frame::data))))
+fn streamed(
+    pieces: impl Stream<Item = Result<Bytes, kube::Error>> + Send + 'static,
+) -> UnsyncBoxBody<Bytes, kube::Error> {
+    StreamBody::new(pieces.map(|piece| piece.map(http_body::Frame::data))).boxed_unsync()
 }
 
 fn broken(why: &'static str) -> kube::Error {
     kube::Error::Service(Box::new(Broken(why)))
 }
 
-fn refusal(code: StatusCode) -> Response<Body> {
+fn refusal(code: StatusCode) -> Answer {
     let response = Response::builder().status(code).header("Content-Type", "application/json");
     let response = match code {
         StatusCode::TOO_MANY_REQUESTS => response.header("Retry-After", "1"),
         _ => response,
     };
     let body = Body::from(status(code).to_string().into_bytes());
-    response.body(body).expect("a status and a header are a response")
+    response.body(body.boxed_unsync()).expect("a status and a header are a response")
 }
 
 fn status(code: StatusCode) -> serde_json::Value {
