@@ -79,6 +79,11 @@ pub fn read(schema: &Value, path: &str, status: Status) -> Result<Structural, Ve
     }
 }
 
+/// Makes metadata of the metadata of resources in a custom resource; returns what strict field validation has against it.
+pub fn coerce_embedded(node: Node<'_>, value: &mut Value) -> Result<Vec<String>, DecodeError> {
+    coerce::coerce_embedded(node, value)
+}
+
 /// Formats in a schema that no value is checked against, each once; a real server warns of them.
 pub fn unrecognized_formats(schema: &Value) -> Vec<String> {
     let mut formats = Vec::new();

@@ -2,6 +2,8 @@
 
 use super::{at, fill};
 use crate::definition;
+use crate::metadata;
+use crate::names::NameRule;
 use crate::violation::Violation;
 use serde_json::{Value, json};
 
@@ -41,6 +43,11 @@ pub fn prepare(definition: &mut Value, live: Option<&Value>) {
 pub fn validate(definition: &Value, live: Option<&Value>) -> Vec<Violation> {
     match live {
         Some(live) => definition::validate_update(definition, live),
-        None => definition::validate(definition),
+        None => {
+            // What is wrong with metadata is found for every kind alike.
+            let known = metadata::validate(&definition["metadata"], false, NameRule::Subdomain, "metadata");
+            let found = definition::validate(definition);
+            found.into_iter().filter(|violation| !known.contains(violation)).collect()
+        }
     }
 }

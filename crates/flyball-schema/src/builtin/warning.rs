@@ -3,6 +3,7 @@
 
 use super::rules::quantity;
 use super::spot::Spot;
+use crate::crd;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -20,6 +21,7 @@ pub fn warnings(group: &str, plural: &str, object: &Value) -> Vec<String> {
         ("batch", "cronjobs") => pod(&spec.field("jobTemplate").field("spec").field("template").field("spec")),
         ("", "services") => service(&spec),
         ("", "secrets") => secret(object),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => formats(object),
         _ => Vec::new(),
     }
 }
@@ -96,4 +98,11 @@ fn secret(secret: &Value) -> Vec<String> {
     odd.then(|| "tls: failed to find any PEM data in certificate input".to_owned())
         .into_iter()
         .collect()
+}
+
+/// Formats that no value is checked against.
+fn formats(definition: &Value) -> Vec<String> {
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let unknown = versions.flat_map(|version| crd::unrecognized_formats(&version["schema"]["openAPIV3Schema"]));
+    unknown.map(|format| format!("unrecognized format {format:?}")).collect()
 }

@@ -21,13 +21,18 @@ pub(super) fn coerce(structural: &Structural, value: &mut Value) -> Result<Vec<S
     let dropped = prune::prune(node, value);
     complaints.extend(dropped.iter().map(|path| format!("unknown field {}", go_text::quote(path))));
     prune::prune_nulls(node, value);
+    complaints.extend(coerce_embedded(node, value)?);
+    Ok(complaints)
+}
+
+/// Makes metadata of the metadata of resources in a custom resource, and checks that they are resources.
+pub(super) fn coerce_embedded(node: Node<'_>, value: &mut Value) -> Result<Vec<String>, DecodeError> {
     let mut embedded = Embedded { complaints: Vec::new() };
     embedded
         .value(node, value, &Place::root())
         .map_err(|violation| DecodeError::Type(violation.to_string()))?;
     embedded.complaints.sort_unstable();
-    complaints.extend(embedded.complaints);
-    Ok(complaints)
+    Ok(embedded.complaints)
 }
 
 /// Makes metadata of a value, as Go would: unknown fields are dropped and named.

@@ -6,6 +6,7 @@ use crate::object;
 use crate::options::{WriteOptions, causes};
 use crate::registry::Kind;
 use crate::status::{Result, Status};
+use flyball_schema::crd;
 use flyball_schema::decode;
 use flyball_schema::kinds;
 use flyball_schema::prune;
@@ -80,5 +81,9 @@ pub(super) fn value(kind: &Kind, mut value: Value) -> Result<(Value, Vec<String>
                 .map(|rest| format!("metadata.{}", rest.trim_end_matches('"'))),
         );
     }
-    Ok((value, unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()))
+    let mut complaints: Vec<String> = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
+    if let Some(node) = kind.node() {
+        complaints.extend(crd::coerce_embedded(node, &mut value).map_err(|error| error.to_string())?);
+    }
+    Ok((value, complaints))
 }
