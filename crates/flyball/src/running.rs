@@ -47,29 +47,17 @@ impl Running {
         let (recorder, publisher) = event::channel(operator.event_policy());
         let clock = Clock::start();
         let mut elections = Elections::new(operator.name(), client.clone(), cache.clone(), metrics.clone(), clock);
-        let leadership = match setup.election.as_ref().or(operator.own_election()) {
-            Some(election) => elections.stand(election)?,
-            None => Leadership::unelected(),
-        };
-        for election in operator.controllers().iter().filter_map(|controller| controller.election.as_ref()) {
-            elections.stand(election)?;
-        }
+        let leadership = stand(operator, &setup, &mut elections)?;
         let client = client::observed(client, cache.clone());
-        let (seen, counted, plain) = (cache.clone(), metrics.clone(), client.clone());
-        let lead = |leadership: &Leadership| -> Result<Client> {
-            let writing = setup
-                .cluster
-                .as_ref()
-                .map(|cluster| transport(cluster, leadership))
-                .transpose()?
-                .flatten();
-            let writing =
-                writing.map(|writing| client::observed(metrics::measured(writing, counted.clone()), seen.clone()));
-            Ok(fenced(plain.clone(), writing.unwrap_or_else(|| plain.clone()), leadership, &counted))
+        let leads = Leads {
+            cluster: setup.cluster,
+            client: client.clone(),
+            cache: cache.clone(),
+            metrics: metrics.clone(),
         };
         let shared = Arc::new(Shared {
             name: operator.name().to_owned(),
-            client: lead(&leadership)?,
+            client: leads.client(&leadership)?,
             leadership,
             elections: elections.leaderships(),
             checks: operator.checks().clone(),
@@ -89,7 +77,7 @@ impl Running {
             let shared = match &controller.election {
                 Some(election) => {
                     let leadership = elections.stand(election)?;
-                    let client = lead(&leadership)?;
+                    let client = leads.client(&leadership)?;
                     shared.led_by(leadership, client)
                 }
                 None => shared.clone(),
@@ -184,6 +172,36 @@ impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Running {}", self.operator.name)
     }
+}
+
+/// What a client is made of that writes only while this process leads.
+struct Leads {
+    cluster: Option<kube::Config>,
+    client: Client,
+    cache: Cache,
+    metrics: Metrics,
+}
+
+impl Leads {
+    fn client(&self, leadership: &Leadership) -> Result<Client> {
+        let writing = self.cluster.as_ref().map(|cluster| transport(cluster, leadership)).transpose()?.flatten();
+        let writing = writing
+            .map(|writing| client::observed(metrics::measured(writing, self.metrics.clone()), self.cache.clone()));
+        let writing = writing.unwrap_or_else(|| self.client.clone());
+        Ok(fenced(self.client.clone(), writing, leadership, &self.metrics))
+    }
+}
+
+/// Stands in the operator's election, if there is one, and in those of its controllers.
+fn stand(operator: &Operator, setup: &Setup, elections: &mut Elections) -> Result<Leadership> {
+    let leadership = match setup.election.as_ref().or(operator.own_election()) {
+        Some(election) => elections.stand(election)?,
+        None => Leadership::unelected(),
+    };
+    for election in operator.controllers().iter().filter_map(|controller| controller.election.as_ref()) {
+        elections.stand(election)?;
+    }
+    Ok(leadership)
 }
 
 /// Runs a task until it succeeds or is told to stop.
