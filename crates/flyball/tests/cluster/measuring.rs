@@ -104,6 +104,11 @@ async fn every_name_that_dashboards_know_is_there() {
     }
     assert!(scrape.value("controller_runtime_reconcile_panics_total{controller=\"configmap\"}") >= 1.0);
 
+    queues_and_caches(&scrape);
+    running.stop().await;
+}
+
+fn queues_and_caches(scrape: &Scrape) {
     let queue = |name: &str| scrape.value(&format!("{name}{{name=\"configmap\",controller=\"configmap\"}}"));
     assert_eq!(queue("workqueue_depth"), 0.0);
     assert!(queue("workqueue_adds_total") >= 6.0);
@@ -135,7 +140,6 @@ async fn every_name_that_dashboards_know_is_there() {
             .keys()
             .any(|series| series.starts_with("rest_client_requests_total{code=\"200\",method=\"GET\",host="))
     );
-    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
