@@ -12,8 +12,9 @@ use crate::schema::Node;
 use serde_json::Value;
 use tree::Tree;
 
-/// How deep lists and objects may lie in each other. Go stops at 10,000; every verb here recurses, on a small stack.
-pub const MAX_DEPTH: usize = 300;
+/// How deep lists and objects may lie in each other. Go stops at 10,000; every verb here recurses, on a small stack, and
+/// `serde_json` reads back at most 127 levels, of which `managedFields` and a list around the object take some.
+pub const MAX_DEPTH: usize = 110;
 
 /// Well-formed JSON or YAML that no type has been applied to: fields in their order, numbers as written.
 #[derive(Clone, Debug)]
