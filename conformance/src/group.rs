@@ -9,6 +9,8 @@ mod reference;
 mod requests;
 mod store;
 
+pub(crate) use operators::built;
+
 use std::future::Future;
 use std::pin::Pin;
 

@@ -10,4 +10,5 @@ pub mod reference;
 pub mod report;
 pub mod requests;
 pub mod scenario;
+pub mod soak;
 pub mod table;

@@ -11,6 +11,7 @@ use conformance::leadership;
 use conformance::reference::{Controllers, Error, Reference, Setup};
 use conformance::report::{Report, sentence};
 use conformance::requests::{self, record, script};
+use conformance::soak::{self, Soak};
 use conformance::table;
 
 /// Compares Flyball with a real Kubernetes control plane, which is built from the Go module registry once (about six
@@ -40,6 +41,8 @@ enum Action {
     },
     /// Ask the real server every case of `corpus/` anew, and write down what it answers
     Observe,
+    /// Load an operator while its API fails in every way, and its server is killed and started again
+    Soak(Soak),
     /// Write the table of built-in kinds anew from Kubernetes' specification
     Table,
     /// Kill, suspend, cut off and stop the leader of three replicas, and see that never two of them write
@@ -83,6 +86,7 @@ async fn main() -> ExitCode {
     let done = match arguments.action {
         None => return compare(&arguments.filters).await,
         Some(Action::Serve(options)) => serve(&options).await.map_err(|error| sentence(&error)),
+        Some(Action::Soak(soak)) => soak::run(&soak).await,
         Some(Action::Table) => table::write()
             .map(|path| println!("wrote {}", path.display()))
             .map_err(|error| sentence(&error)),

@@ -69,7 +69,7 @@ impl<'a> Trial<'a> {
 }
 
 /// The program of a crate of this workspace, built now: the same cargo, the same target directory.
-pub(super) fn built(name: &str) -> Result<PathBuf, String> {
+pub(crate) fn built(name: &str) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args([
