@@ -211,7 +211,7 @@ impl WorkQueue {
     pub(crate) fn failures(&self, most: usize) -> Vec<(Key, Failure)> {
         let inner = self.lock();
         let mut failures: Vec<_> = inner.failures.iter().collect();
-        failures.sort_by(|(one, _), (other, _)| one.cmp(other));
+        failures.sort_by_key(|(key, _)| *key);
         let failures = failures.into_iter().take(most);
         failures.map(|(key, failure)| (key.clone(), failure.clone())).collect()
     }

@@ -332,8 +332,8 @@ impl Mirror {
     /// Waits until the kind has been listed once, unless that fails.
     pub(crate) async fn ready(&self) -> Result<(), ReadError> {
         let mut health = self.health.subscribe();
-        let listed = |all: &Box<[Health]>| Health::of_all(all).listed || Health::unlisted(all).is_some();
-        let all = health.wait_for(listed).await.expect("the sender is ours");
+        let settled = |all: &[Health]| Health::of_all(all).listed || Health::unlisted(all).is_some();
+        let all = health.wait_for(|all| settled(all)).await.expect("the sender is ours");
         match Health::unlisted(&all) {
             Some(failure) => Err(ReadError::NotListed { kind: self.kind.name().into(), failure }),
             None => Ok(()),
