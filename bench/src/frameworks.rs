@@ -1,7 +1,6 @@
-//! Flyball beside controller-runtime, kube-runtime and Kopf: the same kind, the same objects, each a process of its own.
-//!
-//! A peer is given KUBECONFIG, WORKERS and ROUND. With ROUND 0 it does nothing with each object and says `reconciled N`; else it
-//! sets `status.round` of each object that has another one, and says `written N`. It says so at every hundredth.
+//! Flyball beside controller-runtime, kube-runtime and Kopf: the same kind and objects, each a process of its own.
+//! It is told KUBECONFIG, WORKERS and ROUND: at 0 it does nothing with an object and says `reconciled N`, else it sets
+//! `status.round` of what has another one and says `written N`; both at every hundredth.
 
 mod cluster;
 mod measure;

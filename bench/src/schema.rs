@@ -52,10 +52,13 @@ fn ask(program: &[PathBuf]) -> Vec<(String, [f64; 3])> {
     text.lines().map(line).collect()
 }
 
+/// What a column is called, and how its numbers read.
+type Unit = (&'static str, fn(f64) -> Figure);
+
 type Asked = [Vec<(String, [f64; 3])>];
 
 fn compare((name, what, peer_name): &(&str, &str, &'static str), ours: &Asked, peer: &Asked) -> Vec<Row> {
-    let units: [(&str, fn(f64) -> Figure); 3] = [
+    let units: [Unit; 3] = [
         ("", |nanoseconds| Figure::Time(Duration::from_nanos(nanoseconds as u64))),
         (": allocations", Figure::Count),
         (": bytes allocated", Figure::Bytes),
@@ -64,7 +67,7 @@ fn compare((name, what, peer_name): &(&str, &str, &'static str), ours: &Asked, p
         let of_name = asked.iter().flatten().filter(|(its_name, _)| its_name == name);
         Figure::middle(of_name.map(|(_, numbers)| figure(numbers[index])).collect())
     };
-    let row = |(index, (unit, figure)): (usize, &(&str, fn(f64) -> Figure))| Row {
+    let row = |(index, (unit, figure)): (usize, &Unit)| Row {
         what: format!("{what}{unit}"),
         ours: middle(ours, index, *figure),
         peer: Some((peer_name, middle(peer, index, *figure))),

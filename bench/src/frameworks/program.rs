@@ -133,6 +133,20 @@ fn run(command: &mut Command) -> Result<(), String> {
     Err(format!("`{}` failed: {}", words(command), said.unwrap_or("it said nothing")))
 }
 
+/// What a program prints, given these arguments.
+pub(crate) fn output(program: &[PathBuf], arguments: &[&Path]) -> Result<String, String> {
+    let (first, rest) = program.split_first().ok_or("no program")?;
+    let output = Command::new(first)
+        .args(rest)
+        .args(arguments)
+        .output()
+        .map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,19 +166,5 @@ mod tests {
     #[test]
     fn a_changed_source_is_another_key() {
         assert_ne!(key(&[("main.go", "a")]), key(&[("main.go", "b")]));
-    }
-}
-
-/// What a program prints, given these arguments.
-pub(crate) fn output(program: &[PathBuf], arguments: &[&Path]) -> Result<String, String> {
-    let (first, rest) = program.split_first().ok_or("no program")?;
-    let output = Command::new(first)
-        .args(rest)
-        .args(arguments)
-        .output()
-        .map_err(|error| error.to_string())?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
 }

@@ -39,9 +39,10 @@ pub struct Election {
     pub(crate) retry_period: Duration,
     started: Vec<Call>,
     stopped: Vec<Call>,
-    new_leader: Vec<Arc<dyn Fn(&str) + Send + Sync>>,
+    new_leader: Vec<Told>,
 }
 
+type Told = Arc<dyn Fn(&str) + Send + Sync>;
 type Call = Arc<dyn Fn() + Send + Sync>;
 
 impl Election {

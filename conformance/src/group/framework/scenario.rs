@@ -93,7 +93,8 @@ async fn settled(world: &World, plants: impl Fn(u64) -> u64) -> Outcome {
     };
     let status = |garden: &Value, plants: u64| garden["status"]["plants"] == plants;
     world.until(GARDENS, |list| all(list, &status)).await?;
-    let child = |map: &Value, plants: u64| map["data"]["plants"] == plants.to_string();
+    let child =
+        |map: &Value, plants: u64| map["data"]["plants"].as_str().is_some_and(|text| text.parse() == Ok(plants));
     world.until(&format!("{MAPS}?{OURS}"), |list| all(list, &child)).await?;
     world.until(&format!("{TICKETS}?{OURS}"), |list| count(list) == COUNT).await.map(drop)
 }

@@ -15,8 +15,10 @@ use flyball_schema::{
 };
 use serde_json::Value;
 
+type Target = (&'static str, fn(&mut Input<'_>));
+
 /// Every entry point, by name.
-pub const ALL: [(&str, fn(&mut Input<'_>)); 15] = [
+pub const ALL: [Target; 15] = [
     ("json", json),
     ("yaml", yaml),
     ("protobuf", protobuf_bytes),

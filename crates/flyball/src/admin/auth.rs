@@ -36,8 +36,11 @@ pub(crate) struct Gate {
     /// Tokens are remembered by what they hash to, with a key that only this process has.
     hasher: RandomState,
     users: Mutex<Remembered<u64, Option<User>>>,
-    decisions: Mutex<Remembered<(User, &'static str, String), Result<(), String>>>,
+    decisions: Mutex<Remembered<Question, Result<(), String>>>,
 }
+
+/// Who, with which verb, at which path.
+type Question = (User, &'static str, String);
 
 type Remembered<K, V> = HashMap<K, (V, Instant)>;
 

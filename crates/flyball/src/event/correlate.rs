@@ -233,7 +233,7 @@ mod tests {
         let series = correlator.series(&id).unwrap();
         (series.name, series.told) = (Some(Key::namespaced("default", "u.1")), 25);
         assert_eq!(series.count, 26);
-        assert_eq!(correlator.behind(), [id.clone()]);
+        assert_eq!(correlator.behind(), std::slice::from_ref(&id));
         correlator.series(&id).unwrap().told = 26;
         assert_eq!(correlator.behind(), []);
         assert_eq!(word(&correlator.observe("u", event("b"), now + SECOND * 300)), "create");

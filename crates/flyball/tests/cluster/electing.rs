@@ -23,7 +23,7 @@ async fn one_of_three_replicas_works() {
     pass(30 * SECOND).await;
     let leader = group.leader().await;
     let writers = group.writers();
-    assert_eq!(writers, [leader.clone()], "only the leader writes");
+    assert_eq!(writers, std::slice::from_ref(&leader), "only the leader writes");
     for replica in &group.replicas {
         let leadership = replica.running().leadership();
         assert_eq!(leadership.is_leading(), leadership.identity() == leader);
