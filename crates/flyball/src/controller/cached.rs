@@ -10,8 +10,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 impl Controller {
-    /// Caches whole objects of kind `C` for [`Context::get`], [`Context::list`] and [`Context::owned`], without being
-    /// triggered by them.
+    /// Caches whole objects of kind `C` for the reads of a [`Context`](crate::Context), without being triggered by them.
     pub fn reads<C>(mut self) -> Controller
     where
         C: Resource<DynamicType = (), Scope: 'static>,
@@ -21,8 +20,8 @@ impl Controller {
         self
     }
 
-    /// Declares what the reconcile does to objects of kind `C` through [`Context::client`], so that `rbac` and `manifests`
-    /// allow it: `.needs::<Pod>(["create", "delete"])`.
+    /// Declares what the reconcile does to objects of kind `C` through the [`Context`](crate::Context)'s client, so that
+    /// `rbac` and `manifests` allow it: `.needs::<Pod>(["create", "delete"])`.
     pub fn needs<C>(mut self, verbs: impl IntoIterator<Item: Into<String>>) -> Controller
     where
         C: Resource<DynamicType = (), Scope: 'static>,
