@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn each_peer_is_shown_with_how_many_times_better_flyball_is() {
         let text = table([10.0, 40.0, 5.0].map(|bytes| Ok(Figure::Bytes(bytes * 1048576.0)))).to_string();
-        let shown = "memory                   | 10.0 MiB | 40.0 MiB 4.0×     | 5.0 MiB 0.5×\n";
+        let shown = "memory                   | 10.0 MiB | 40.0 MiB 4.0×      | 5.0 MiB 0.5×\n";
         assert!(text.contains(shown), "{text}");
         assert!(text.ends_with("missed: memory (kopf: 0.50 ×, aim 1 ×)\n"), "{text}");
     }

@@ -118,7 +118,7 @@ fn widget(number: usize) -> Value {
         "spec": {
             "image": format!("registry.example.dev/widgets/server:1.{}.{}", number % 30, number % 7),
             "replicas": number % 5 + 1,
-            "env": (0..6).map(variable).collect::<Vec<_>>(),
+            "env": (0..8).map(variable).collect::<Vec<_>>(),
             "ports": [{ "name": "http", "number": 8080 }, { "name": "metrics", "number": 9090 }],
             "resources": { "cpu": "250m", "memory": "256Mi", "ephemeral-storage": "1Gi" },
             "paused": false,
@@ -139,6 +139,6 @@ mod tests {
         let object = widget(7);
         assert!((1024..2048).contains(&object.to_string().len()), "{}", object.to_string().len());
         let widget: Widget = serde_json::from_value(object).unwrap();
-        assert_eq!(widget.spec.env.unwrap().len(), 6);
+        assert_eq!(widget.spec.env.unwrap().len(), 8);
     }
 }
