@@ -448,14 +448,15 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_json_unless_they_say_yaml() {
+    fn bodies_are_json_unless_they_say_yaml_or_protobuf() {
         let body = |value: &str| body(&HeaderMap::from_iter([(CONTENT_TYPE, value.parse().unwrap())]));
 
         assert_eq!(body(""), Ok(Encoding::Json));
         assert_eq!(body("application/json; charset=utf-8"), Ok(Encoding::Json));
         assert_eq!(body("application/yaml"), Ok(Encoding::Yaml));
-        let refused = "the body of the request was in an unknown format - \
-                       accepted media types include: application/json, application/yaml";
-        assert_eq!(body("application/vnd.kubernetes.protobuf").unwrap_err().message, refused);
+        assert_eq!(body("application/vnd.kubernetes.protobuf"), Ok(Encoding::Protobuf));
+        let refused = "the body of the request was in an unknown format - accepted media types include: \
+                       application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        assert_eq!(body("application/cbor").unwrap_err().message, refused);
     }
 }
