@@ -2,6 +2,7 @@
 //! All of it happens within the write that causes it, so that its answer finds everything in place.
 
 mod conditions;
+mod follow;
 mod instances;
 mod names;
 mod read;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use conditions::terminate;
+pub(crate) use follow::follow;
 
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";

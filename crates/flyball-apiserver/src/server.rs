@@ -19,8 +19,9 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll};
+use tokio::task::AbortHandle;
 
 /// The most bytes that the body of a request may have.
 pub const MOST_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -29,16 +30,31 @@ pub const MOST_BODY_BYTES: usize = 3 * 1024 * 1024;
 #[derive(Clone)]
 pub struct ApiServer(Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     store: Store,
     registry: Registry,
     clock: Clock,
     frames: Frames,
     documents: Documents,
     definitions: tokio::sync::Mutex<Definitions>,
+    /// Follows the definitions that other servers on the same store write.
+    following: OnceLock<AbortHandle>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(following) = self.following.get() {
+            following.abort();
+        }
+    }
 }
 
 impl ApiServer {
+    /// The server, if anybody still uses it.
+    pub(crate) fn again(inner: &Weak<Inner>) -> Option<ApiServer> {
+        inner.upgrade().map(ApiServer)
+    }
+
     /// Serves what the store holds, and first adds what every cluster has.
     pub async fn start(store: Store) -> Result<ApiServer> {
         let registry = Registry::new(kinds::builtin().resources.iter().cloned().map(Kind::built_in));
@@ -49,9 +65,13 @@ impl ApiServer {
             frames: Frames::default(),
             documents: Documents::default(),
             definitions: tokio::sync::Mutex::default(),
+            following: OnceLock::new(),
         }));
         definition::refresh(&server).await?;
         bootstrap::seed(&server).await?;
+        if server.store().is_shared() {
+            server.0.following.get_or_init(|| definition::follow(Arc::downgrade(&server.0)));
+        }
         Ok(server)
     }
 

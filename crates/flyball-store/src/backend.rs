@@ -30,6 +30,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Waits until that revision is reached or passed.
     fn reached(&self, revision: u64) -> BoxFuture<'_, ()>;
 
+    /// Whether other processes may commit to the same place.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Finishes what is queued and releases what is held.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

@@ -154,6 +154,10 @@ impl Remote {
 }
 
 impl Backend for Remote {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Entry>>> {
         self.read_one(key).boxed()
     }

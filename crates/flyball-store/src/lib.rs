@@ -123,6 +123,11 @@ impl Store {
         self.0.reached(revision).await
     }
 
+    /// Whether other processes may commit to the same place, so that what this one wrote is not all there is.
+    pub fn is_shared(&self) -> bool {
+        self.0.is_shared()
+    }
+
     /// Finishes what is queued and releases what the store holds. Later commits and watches answer [`Error::Closed`]; reads
     /// answer from what was last known.
     pub async fn close(&self) {

@@ -9,5 +9,6 @@ mod deleting;
 mod limits;
 mod listing;
 mod objects;
+mod sharing;
 mod watching;
 mod writing;
