@@ -5,6 +5,8 @@ use bytes::Bytes;
 use flyball_store::{Backend, Committed, Entry, Op, Page, Range, Result, Snapshot, Store, Watch};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::{sync::watch, time::timeout};
 
 /// A store in memory that says, as etcd's does, that others write to it too.
 struct Shared(Store);
@@ -66,6 +68,14 @@ fn definition() -> Value {
     })
 }
 
+async fn told(changes: &mut watch::Receiver<u64>) {
+    let minute = Duration::from_secs(60);
+    timeout(minute, changes.changed())
+        .await
+        .expect("a server hears of the other's definitions")
+        .unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_kind_defined_at_one_server_is_served_and_withdrawn_by_the_other() {
     let store = Store::memory();
@@ -75,13 +85,13 @@ async fn a_kind_defined_at_one_server_is_served_and_withdrawn_by_the_other() {
     changes.mark_unchanged();
 
     one.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()).await;
-    changes.changed().await.unwrap();
+    told(&mut changes).await;
     assert_eq!(other.get("/apis/example.dev/v1/toys").await.code, 200);
 
     let toys = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/toys.example.dev";
     one.delete(toys, Value::Null).await;
     while other.get("/apis/example.dev/v1/toys").await.code == 200 {
-        changes.changed().await.unwrap();
+        told(&mut changes).await;
     }
     assert_eq!(other.get("/apis/example.dev/v1/toys").await.code, 404);
 }
