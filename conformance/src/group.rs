@@ -8,6 +8,7 @@ mod operators;
 mod reference;
 mod requests;
 mod store;
+mod unready;
 
 pub(crate) use operators::built;
 

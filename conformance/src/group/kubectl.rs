@@ -17,7 +17,8 @@ use regex::Regex;
 use serde::Deserialize;
 use tokio::process::Command;
 
-use crate::reference::{Binaries, Error, Reference};
+use crate::group::unready::Unready;
+use crate::reference::{Binaries, Reference};
 use crate::report::{Finding, Verdict, sentence};
 
 /// How long one command line may take.
@@ -25,26 +26,7 @@ const WITHIN: Duration = Duration::from_secs(20);
 
 /// Runs the command lines that contain `text` and all before them, for later ones need earlier ones.
 pub async fn run(text: &str) -> Vec<Finding> {
-    match compare_all(text).await {
-        Ok(findings) => findings,
-        Err(Unready::Skipped(reason)) => vec![Finding::skipped("start", reason)],
-        Err(Unready::Failed(reason)) => vec![Finding::check("start", Err(reason))],
-    }
-}
-
-/// Why nothing could be compared.
-enum Unready {
-    Skipped(String),
-    Failed(String),
-}
-
-impl From<Error> for Unready {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::NoGo => Self::Skipped(error.to_string()),
-            error => Self::Failed(sentence(&error)),
-        }
-    }
+    compare_all(text).await.unwrap_or_else(Unready::findings)
 }
 
 /// Command lines, and the files that they read.

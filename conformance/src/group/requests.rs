@@ -1,7 +1,8 @@
 //! Group `requests`: every script of `requests/` to both servers, compared answer by answer.
 
 use crate::differences::{self, Differences};
-use crate::reference::{Error, Reference};
+use crate::group::unready::Unready;
+use crate::reference::Reference;
 use crate::report::{Finding, Verdict, sentence};
 use crate::requests::compare::{Difference, Pairs};
 use crate::requests::directory;
@@ -14,26 +15,7 @@ const SHOWN: usize = 12;
 
 /// Sends the scripts that have a request whose `script/name` contains `text`; whole, for later requests need earlier ones.
 pub async fn run(text: &str) -> Vec<Finding> {
-    match compare_all(text).await {
-        Ok(findings) => findings,
-        Err(Unready::Skipped(reason)) => vec![Finding::skipped("start", reason)],
-        Err(Unready::Failed(reason)) => vec![Finding::check("start", Err(reason))],
-    }
-}
-
-/// Why nothing could be compared.
-enum Unready {
-    Skipped(String),
-    Failed(String),
-}
-
-impl From<Error> for Unready {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::NoGo => Self::Skipped(error.to_string()),
-            error => Self::Failed(sentence(&error)),
-        }
-    }
+    compare_all(text).await.unwrap_or_else(Unready::findings)
 }
 
 async fn compare_all(text: &str) -> Result<Vec<Finding>, Unready> {

@@ -78,8 +78,8 @@ impl Operator {
 
     /// Lists each kind as the beginning of its watch (KEP-3157) where the API server can do that.
     ///
-    /// Pages, which are the default, are decoded while they arrive and cost the API server less time; streaming costs it less
-    /// memory where a kind has very many objects.
+    /// Pages, which are the default, are decoded while they arrive. Streaming is meant to cost the API server less memory
+    /// where a kind has very many objects.
     pub fn streaming_lists(mut self) -> Operator {
         self.lists = Lists::Streamed;
         self

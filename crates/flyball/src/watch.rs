@@ -61,7 +61,7 @@ enum WatchError {
 /// How a kind is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Lists {
-    /// In pages, each decoded while it arrives. It costs a kube-apiserver half of what the other way does.
+    /// In pages, each decoded while it arrives. It was not dearer for a kube-apiserver than the other way.
     #[default]
     Paged,
     /// As the beginning of a watch (KEP-3157), where the server can; it then holds no list in memory.
