@@ -6,6 +6,7 @@ mod directory;
 mod engine;
 pub(crate) mod journal;
 mod log;
+mod queue;
 mod summary;
 mod writer;
 
@@ -15,9 +16,10 @@ use bytes::Bytes;
 use directory::Directory;
 use futures::future::{self, BoxFuture, FutureExt};
 use log::Log;
+use queue::{Sender, queue};
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
+    sync::Arc,
 };
 use tokio::sync::oneshot;
 use writer::Job;
@@ -33,17 +35,17 @@ pub(crate) fn fill(path: &Path, revision: u64, records: impl FnMut() -> Result<O
 /// A store in a data directory. Its writer ends, and the directory is free, when it is closed or dropped.
 pub(crate) struct Disk {
     core: Arc<Core>,
-    jobs: mpsc::Sender<Job>,
+    jobs: Sender,
 }
 
 impl Disk {
     pub async fn open(path: PathBuf, options: Options) -> Result<Disk> {
-        let (jobs, queue) = mpsc::channel();
+        let (jobs, waiting) = queue();
         let (opened, answer) = oneshot::channel();
         let thread = std::thread::Builder::new().name("flyball-store".to_owned());
         let run = {
             let path = path.clone();
-            move || writer::run(path, options, opened, queue)
+            move || writer::run(path, options, opened, waiting)
         };
         thread.spawn(run).map_err(|source| Error::Open { path: path.clone(), source })?;
         // The thread dies without an answer where the engine gives up on a file in the middle of reading it.

@@ -10,20 +10,33 @@ pub(crate) struct Plan {
     pub revision: u64,
     pub changes: Vec<Change>,
     latest: HashMap<Bytes, usize>,
+    /// What was asked for. It is freed with the plan, when everybody has been answered.
+    spent: Vec<Op>,
 }
 
 impl Plan {
     /// Starts a plan on top of an index at a revision.
     pub fn new(revision: u64) -> Plan {
-        Plan { revision, changes: Vec::new(), latest: HashMap::new() }
+        Plan {
+            revision,
+            changes: Vec::new(),
+            latest: HashMap::new(),
+            spent: Vec::new(),
+        }
     }
 
     /// Adds a commit as the next revision; adds nothing where it is refused or changes nothing.
     pub fn add(&mut self, index: &Index, ops: Vec<Op>) -> Result<Committed> {
         refuse_duplicates(&ops)?;
-        ops.iter().try_for_each(|op| self.check(index, op))?;
+        let found = ops.iter().map(|op| self.check(index, op)).collect::<Result<Vec<_>>>()?;
         let before = self.changes.len();
-        let entries = ops.into_iter().zip(0..).map(|(op, position)| self.apply(index, op, position)).collect();
+        let positions = found.into_iter().zip(0..);
+        let entries = ops
+            .iter()
+            .zip(positions)
+            .map(|(op, (previous, at))| self.apply(op, previous, at))
+            .collect();
+        self.spent.extend(ops);
         if self.changes.len() > before {
             self.revision += 1;
         }
@@ -35,7 +48,8 @@ impl Plan {
         self.changes.iter().map(Change::cost).sum()
     }
 
-    fn check(&self, index: &Index, op: &Op) -> Result<()> {
+    /// Finds what an operation replaces; refuses the operation where it expects something else.
+    fn check(&self, index: &Index, op: &Op) -> Result<Option<Record>> {
         let current = self.current(index, op.key());
         let expect = op.expect();
         let as_expected = match expect {
@@ -47,25 +61,24 @@ impl Plan {
             let current = current.map(|record| Box::new(record.entry()));
             return Err(Error::Conflict { key: op.key().clone(), expect, current });
         }
-        match op {
-            Op::Put { key, value, .. } => Record::check(key, value),
-            Op::Delete { .. } => Ok(()),
+        if let Op::Put { key, value, .. } = op {
+            Record::check(key, value)?;
         }
+        Ok(current.cloned())
     }
 
-    fn apply(&mut self, index: &Index, op: Op, position: u32) -> Option<Entry> {
+    fn apply(&mut self, op: &Op, previous: Option<Record>, position: u32) -> Option<Entry> {
         let revision = self.revision + 1;
-        let previous = self.current(index, op.key()).cloned();
         let (record, entry) = match op {
             Op::Put { key, value, .. } => {
                 let created = previous.as_ref().map_or(revision, Record::created);
-                let record = Record::put(&key, &value, Place { revision, created, position });
+                let record = Record::put(key, value, Place { revision, created, position });
                 let entry = record.entry();
                 (record, entry)
             }
             Op::Delete { key, .. } => {
                 let entry = previous.as_ref()?.removed_entry(revision);
-                (Record::removal(&key, revision, position), entry)
+                (Record::removal(key, revision, position), entry)
             }
         };
         self.latest.insert(record.key_bytes(), self.changes.len());

@@ -130,9 +130,10 @@ impl Log {
 }
 
 /// Starts the engine. Its caches are small, because nothing is read from it after it was opened, and so are its tables in
-/// memory, because they keep values that are replaced from being freed.
+/// memory, because they keep values that are replaced from being freed. Of several workers one would turn around without
+/// rest while another compacts.
 fn start(path: &Path) -> fjall::Result<(Database, Keyspace)> {
-    let database = Database::builder(path).cache_size(1 << 20).open()?;
+    let database = Database::builder(path).cache_size(1 << 20).worker_threads(1).open()?;
     let options = || {
         KeyspaceCreateOptions::default()
             .max_memtable_size(16 << 20)

@@ -19,8 +19,8 @@ const LAST: [u8; 4] = [u8::MAX; 4];
 impl Summary {
     /// Where the summary is kept: after the records of its revision. It moves on with the records, because a key that
     /// stayed in one place would make all tables of the engine overlap.
-    pub fn key(&self) -> Vec<u8> {
-        [&self.revision.to_be_bytes()[..], &LAST].concat()
+    pub fn key(&self) -> [u8; 12] {
+        key(self.revision, LAST)
     }
 
     pub fn is_at(key: &[u8]) -> bool {
@@ -60,6 +60,13 @@ impl Summary {
 }
 
 /// Where a record is kept.
-pub(crate) fn record_key(record: &Record) -> Vec<u8> {
-    [&record.revision().to_be_bytes()[..], &record.position().to_be_bytes()].concat()
+pub(crate) fn record_key(record: &Record) -> [u8; 12] {
+    key(record.revision(), record.position().to_be_bytes())
+}
+
+fn key(revision: u64, position: [u8; 4]) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&revision.to_be_bytes());
+    key[8..].copy_from_slice(&position);
+    key
 }

@@ -1,11 +1,12 @@
 //! The one thread that writes: it takes whatever waits, makes it durable with one flush, answers, and publishes.
 
-use super::{directory::Directory, log::Log};
+use super::{directory::Directory, log::Log, queue::Receiver};
 use crate::{Committed, Error, Op, Options, Result};
 use crate::{core::Core, plan::Plan};
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
+    sync::Arc,
+    time::Instant,
 };
 use tokio::sync::oneshot;
 
@@ -18,11 +19,8 @@ pub(crate) enum Job {
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T>>;
 
-/// One flush for so many jobs at most, so that the first does not wait for all.
-const BATCH: usize = 1_024;
-
 /// Opens a data directory, says so, and writes until it is closed or nobody is left to ask.
-pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<Core>>, jobs: mpsc::Receiver<Job>) {
+pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<Core>>, mut queue: Receiver) {
     let mut writer = match Writer::open(path, options) {
         Ok(writer) => writer,
         Err(error) => return drop(opened.send(Err(error))),
@@ -31,11 +29,12 @@ pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<Core>>, job
         return;
     }
     let closing = loop {
-        let Ok(first) = jobs.recv() else { break None };
-        let waiting = std::iter::once(first).chain(jobs.try_iter()).take(BATCH);
-        if let Some(reply) = writer.write(waiting) {
+        let Some(jobs) = queue.take() else { break None };
+        let (count, started) = (jobs.len(), Instant::now());
+        if let Some(reply) = writer.write(jobs.into_iter()) {
             break Some(reply);
         }
+        queue.expect(count, started.elapsed());
     };
     writer.close();
     if let Some(reply) = closing {
