@@ -43,6 +43,19 @@ impl Call {
         }
     }
 
+    /// The same request, about another object.
+    pub fn about(&self, kind: Arc<Kind>, target: Target) -> Call {
+        Call {
+            server: self.server.clone(),
+            kind,
+            target,
+            query: self.query.clone(),
+            headers: self.headers.clone(),
+            body: self.body.clone(),
+            warnings: Mutex::default(),
+        }
+    }
+
     /// Where objects are kept.
     pub fn store(&self) -> &Store {
         self.server.store()

@@ -48,6 +48,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Answer> {
     };
     match call.target.verb {
         Verb::Create if review::is_question(call) => review::answer(call),
+        Verb::Create if binding::is_named(call) => binding::bind_named(call).await,
         Verb::Create => create::create(call).await,
         Verb::Get => get::get(call).await,
         Verb::List => list::list(call).await,

@@ -5,6 +5,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::object;
 use crate::options::{WriteOptions, causes};
+use crate::request::Target;
 use crate::status::{Result, Status};
 use flyball_schema::kinds;
 use flyball_schema::schema::Node;
@@ -33,6 +34,30 @@ pub(super) async fn bind(call: &Call) -> Result<Answer> {
     })
     .await?;
     Ok(Answer::Done(Status::created()))
+}
+
+/// Binds the pod that a Binding beside the pods names.
+// pkg/registry/core/pod/storage/storage.go, LegacyBindingREST
+pub(super) async fn bind_named(call: &Call) -> Result<Answer> {
+    let options = WriteOptions::create(&call.query, &call.headers)?;
+    let binding = decode::as_type(call, node(), "Binding", "v1", options.field_validation)?;
+    let name = object::name(&binding).to_owned();
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
+    let pods = call.server.registry().served().find("", "v1", "pods").cloned();
+    let target = Target {
+        resource: "pods".into(),
+        name: Some(name),
+        subresource: Some("binding".into()),
+        ..call.target.clone()
+    };
+    bind(&call.about(pods.expect("pods are built in"), target)).await
+}
+
+/// Whether Bindings are posted for themselves, not to a pod.
+pub(super) fn is_named(call: &Call) -> bool {
+    call.kind.resource.group.is_empty() && &*call.kind.resource.plural == "bindings"
 }
 
 fn node() -> Node<'static> {
