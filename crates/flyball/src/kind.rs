@@ -41,6 +41,13 @@ pub(crate) struct KindId {
     pub(crate) plural: String,
 }
 
+impl KindId {
+    /// The group, which is empty for the core kinds.
+    pub(crate) fn group(&self) -> &str {
+        self.api_version.rsplit_once('/').map_or("", |(group, _)| group)
+    }
+}
+
 impl Kind {
     pub(crate) fn of<K>() -> Kind
     where

@@ -16,7 +16,7 @@ fn secret(name: &str) -> Secret {
 }
 
 /// Runs `reconcile` once on a ConfigMap called `ada`, and gives back what it answers.
-async fn once<Fut, T>(
+pub async fn once<Fut, T>(
     world: &World,
     declare: impl FnOnce(Controller) -> Controller,
     reconcile: impl Fn(Context) -> Fut + Send + Sync + 'static,
