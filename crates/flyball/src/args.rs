@@ -154,6 +154,7 @@ fn heading(path: &str) -> &'static str {
         Some("metrics") => "Metrics",
         Some("health") => "Health",
         Some("logging") => "Logging",
+        Some("tracing") => "Tracing",
         _ => "Scope",
     }
 }

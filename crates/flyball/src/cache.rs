@@ -88,6 +88,11 @@ impl Cache {
         Cache { namespaces, lists, ..Cache::default() }
     }
 
+    /// Whether only some namespaces are watched.
+    pub(crate) fn is_confined(&self) -> bool {
+        !self.namespaces.is_empty()
+    }
+
     /// The same cache as one controller reads it.
     pub(crate) fn selecting(&self, selections: &[(KindId, Selection)]) -> Cache {
         Cache { selections: selections.into(), ..self.clone() }
@@ -174,6 +179,17 @@ impl Cache {
     pub(crate) fn mirrors_of(&self, id: &KindId) -> Vec<Arc<Mirror>> {
         let state = self.lock();
         let live = state.mirrors.get(id).into_iter().flatten().filter_map(Weak::upgrade);
+        live.map(|followed| followed.mirror.clone()).collect()
+    }
+
+    /// The mirrors of a kind, in whichever version of its group: all of them show the same objects.
+    pub(crate) fn mirrors_of_any_version(&self, id: &KindId) -> Vec<Arc<Mirror>> {
+        let state = self.lock();
+        let same = state
+            .mirrors
+            .iter()
+            .filter(|(known, _)| known.plural == id.plural && known.group() == id.group());
+        let live = same.flat_map(|(_, mirrors)| mirrors).filter_map(Weak::upgrade);
         live.map(|followed| followed.mirror.clone()).collect()
     }
 

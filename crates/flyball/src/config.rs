@@ -29,6 +29,8 @@ pub struct Config {
     pub health: Health,
     /// What is logged, and how.
     pub logging: Logging,
+    /// Where traces are sent.
+    pub tracing: Tracing,
 }
 
 /// Which of several replicas works: the one that holds a Lease.
@@ -83,6 +85,18 @@ pub struct Logging {
     pub level: String,
     /// The form of each line.
     pub format: LogFormat,
+}
+
+/// Where traces of reconciles are sent, by OTLP over HTTP. It needs the feature `otel`.
+///
+/// OpenTelemetry's own variables say the rest: `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_EXPORTER_OTLP_TIMEOUT`,
+/// `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tracing {
+    /// The collector, as in `http://collector:4318`; nothing is sent unless set.
+    pub endpoint: Option<String>,
+    /// What traces call the operator; its name unless set.
+    pub service_name: Option<String>,
 }
 
 /// The form of a line of the log.
@@ -203,7 +217,8 @@ mod tests {
             ),
             (
                 "leaderElections: {}",
-                "leaderElections: no such key; there are namespace, namespaces, leaderElection, metrics, health, logging",
+                "leaderElections: no such key; there are namespace, namespaces, leaderElection, metrics, health, logging, \
+                 tracing",
             ),
             ("metrics: 8080", "metrics: has keys of its own, not a value"),
             ("metrics: { port: { number: 1 } }", "metrics.port: takes a value, not keys of its own"),

@@ -13,7 +13,10 @@ pub struct Controlled {
 
 impl Controlled {
     pub(crate) fn start(operator: &Arc<Shared>, controller: Controller) -> Result<Controlled> {
-        let mistakes = controller.mistakes();
+        let mut mistakes = controller.mistakes();
+        if operator.cache.is_confined() {
+            mistakes.extend(controller.unplaced());
+        }
         if !mistakes.is_empty() {
             return Err(Error::permanent(mistakes.join("; ")));
         }

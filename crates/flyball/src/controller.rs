@@ -6,7 +6,7 @@ mod pace;
 use crate::{
     Action, Backoff, Cache, Context, Election, Key, Predicate, Reconciler, Result, Selection, Trigger,
     cache::IndexedBy,
-    kind::{Kind, KindId},
+    kind::{Kind, KindId, Scope},
     object::Object,
     reconciler::{Work, erase},
     work::Rate,
@@ -87,6 +87,8 @@ impl Controller {
     }
 
     /// Reconciles every object of a kind that is known at run time only; `K` is `DynamicObject` or `PartialObjectMeta`.
+    ///
+    /// Where its operator is confined to namespaces, say [`Controller::namespaced`] or [`Controller::cluster_wide`] too.
     pub fn of<K>(resource: ApiResource, reconcile: impl Reconciler<K>) -> Controller
     where
         K: Resource<Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
@@ -124,6 +126,27 @@ impl Controller {
             indexes: Vec::new(),
             mistakes: Vec::new(),
         }
+    }
+
+    /// Says that the objects of a kind that is known at run time only live in namespaces, so that an operator which is confined
+    /// to some ([`Operator::namespaces`](crate::Operator::namespaces)) watches it there. Such an operator must be told this or
+    /// [`Controller::cluster_wide`].
+    pub fn namespaced(self) -> Controller {
+        self.scoped(Scope::Namespaced)
+    }
+
+    /// Says that the objects of a kind that is known at run time only belong to no namespace: it is watched everywhere.
+    pub fn cluster_wide(self) -> Controller {
+        self.scoped(Scope::Cluster)
+    }
+
+    fn scoped(mut self, scope: Scope) -> Controller {
+        if ![Scope::Unknown, scope].contains(&self.kind.scope) {
+            self.mistakes
+                .push(format!("{} is {:?}, not {scope:?}", self.kind.name(), self.kind.scope));
+        }
+        self.kind.scope = scope;
+        self
     }
 
     /// Reconciles an object also when a child of kind `C` that it controls changes or is deleted.
@@ -254,6 +277,17 @@ impl Controller {
         });
         let selections = self.selections.iter().flat_map(|(_, selection)| selection.mistakes.clone());
         self.mistakes.iter().cloned().chain(unknown).chain(selections).collect()
+    }
+
+    /// What is wrong with it in an operator that is confined to namespaces.
+    pub(crate) fn unplaced(&self) -> Option<String> {
+        (self.kind.scope == Scope::Unknown).then(|| {
+            format!(
+                "the operator is confined to namespaces, and whether {} lives in them is not known: say `.namespaced()` or \
+                 `.cluster_wide()` after `Controller::of`",
+                self.kind.name()
+            )
+        })
     }
 
     /// Every kind that this controller needs a cache of.

@@ -39,6 +39,7 @@ mod runner;
 mod running;
 mod selection;
 mod shared;
+mod trace;
 mod trigger;
 mod watch;
 mod why;
@@ -66,6 +67,8 @@ pub use reconciler::Reconciler;
 pub use run::run;
 pub use running::Running;
 pub use selection::Selection;
+#[cfg(feature = "otel")]
+pub use trace::Traces;
 pub use trigger::Trigger;
 pub use why::{Related, Why};
 

@@ -1,9 +1,6 @@
 //! The log of an operator that runs as a program: text or JSON on stderr, at levels that can be changed while it runs.
 
-use crate::{
-    Result,
-    config::{LogFormat, Logging},
-};
+use crate::{Config, Result, config::LogFormat, trace::Traces};
 use std::{io::IsTerminal, sync::OnceLock};
 use tracing::Subscriber;
 use tracing_subscriber::{
@@ -17,19 +14,29 @@ use tracing_subscriber::{
 /// The filter of the process's log, once it is set up. There is one log per process, as tracing has it.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Sets up the process's log, once.
-pub(crate) fn start(logging: &Logging) -> Result<()> {
+/// Sets up the process's log, once, and its traces if there is somewhere to send them to.
+pub(crate) fn start(config: &Config, operator: &str) -> Result<Option<Traces>> {
     let terminal = std::io::stderr().is_terminal();
-    let json = match logging.format {
+    let json = match config.logging.format {
         LogFormat::Auto => !terminal,
         LogFormat::Json => true,
         LogFormat::Text => false,
     };
-    let (filter, handle) = reload::Layer::new(EnvFilter::try_new(&logging.level)?);
-    let lines = lines(json, terminal, std::io::stderr);
-    tracing_subscriber::registry().with(filter).with(lines).try_init()?;
+    let (filter, handle) = reload::Layer::new(EnvFilter::try_new(&config.logging.level)?);
+    let traces = Traces::start(&config.tracing, operator)?;
+    match &traces {
+        None => {
+            let lines = lines(json, terminal, std::io::stderr);
+            tracing_subscriber::registry().with(filter).with(lines).try_init()?;
+        }
+        // What is traced does not depend on what is logged.
+        Some(traces) => {
+            let lines = lines(json, terminal, std::io::stderr).with_filter(filter);
+            tracing_subscriber::registry().with(lines).with(traces.layer()).try_init()?;
+        }
+    }
     FILTER.get_or_init(|| handle);
-    Ok(())
+    Ok(traces)
 }
 
 /// What is logged; nothing if the program set up its log itself.

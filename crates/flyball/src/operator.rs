@@ -68,7 +68,8 @@ impl Operator {
     /// Confines the operator to these namespaces: of kinds that live in namespaces nothing else is watched, cached or
     /// reconciled. All namespaces unless set.
     ///
-    /// A kind that is known at run time only ([`Controller::of`]) is watched everywhere.
+    /// A kind that is known at run time only ([`Controller::of`]) needs [`Controller::namespaced`] or
+    /// [`Controller::cluster_wide`], and is refused without.
     pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Operator {
         self.namespaces = namespaces.into_iter().map(Into::into).collect();
         self.namespaces.sort();
@@ -178,7 +179,11 @@ impl Operator {
         Running::start(self, client, Setup::default()).await
     }
 
-    /// Starts the operator as [`run`](crate::run) does: as its configuration says.
+    /// Starts the operator as its configuration says, with a client that is there already: in a test, or beside other work.
+    ///
+    /// A leader's write that is begun after the lease's time is not sent, and one that waits for its answer then is abandoned.
+    /// The client's connections are its own, though: a request that it has begun to send when the process is suspended may go
+    /// on when the process does. [`Operator::start_on`], which is what [`run`](crate::run) uses, closes that gap.
     pub async fn start_with(&self, client: Client, config: &Config) -> Result<Running> {
         Running::start_with(self, client, None, config).await
     }
@@ -186,7 +191,8 @@ impl Operator {
     /// Starts the operator on a cluster, as its configuration says.
     ///
     /// Unlike [`Operator::start_with`] it makes the connections itself, so that a leader's writes end where the lease does: a
-    /// process that was suspended in the middle of a write does not go on with it afterwards.
+    /// process that was suspended in the middle of a write does not go on with it afterwards. Through a proxy
+    /// (`kube::Config::proxy_url`) it has no more than `start_with` has.
     pub async fn start_on(&self, cluster: kube::Config, config: &Config) -> Result<Running> {
         let client = Client::try_from(cluster.clone())?;
         Running::start_with(self, client, Some(cluster), config).await
@@ -238,6 +244,9 @@ impl Operator {
         let mut mistakes: Vec<_> = self.controllers.iter().flat_map(Controller::mistakes).collect();
         if !is_label(&self.name) {
             mistakes.push("the name must be lower-case letters, digits and dashes, 63 at most".into());
+        }
+        if !self.namespaces.is_empty() {
+            mistakes.extend(self.controllers.iter().filter_map(Controller::unplaced));
         }
         let mut cleaned = HashSet::new();
         for controller in self.controllers.iter().filter(|controller| !controller.cleanup.is_empty()) {

@@ -35,8 +35,17 @@ fn configured(operator: &Operator, arguments: &ArgMatches) -> Config {
     config.unwrap_or_else(|error| args::command(operator).error(ErrorKind::ValueValidation, error).exit())
 }
 
+/// Works until it is told to end; then what was traced is sent.
 async fn serve(operator: &Operator, config: &Config) -> Result<()> {
-    log::start(&config.logging)?;
+    let traces = log::start(config, operator.name())?;
+    let ended = work(operator, config).await;
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
+    ended
+}
+
+async fn work(operator: &Operator, config: &Config) -> Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut signalled = async || {
         tokio::select! {

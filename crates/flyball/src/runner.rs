@@ -8,6 +8,7 @@ use crate::{
     metrics::Ended,
     queue::{Job, Priority},
     shared::{Control, Shared},
+    trace,
     work::WorkQueue,
 };
 use futures::FutureExt;
@@ -165,8 +166,11 @@ impl Desk {
         async {
             let run = self.control.metrics.began(Some(job.due.elapsed()));
             let result = self.attempt(ctx.clone()).await;
-            run.ended(how(&result));
+            let how = how(&result);
+            run.ended(how);
+            let failure = result.as_ref().err().map(ToString::to_string);
             self.ended(&job, &ctx, result);
+            trace::ended(how.result(), failure);
         }
         .instrument(span)
         .await;
@@ -176,8 +180,7 @@ impl Desk {
     /// What every line says that is logged meanwhile.
     fn span(&self, job: &Job<Key>, id: u64) -> tracing::Span {
         let (operator, controller, kind) = (&*self.operator.name, &*self.controller.name, self.mirror.kind().name());
-        let (key, why, id) = (&job.key, &job.why, format_args!("{id:016x}"));
-        tracing::info_span!("reconcile", operator, controller, kind, %key, id, %why)
+        trace::reconcile(operator, controller, kind, job, id)
     }
 
     /// Runs what the author wrote, which may fail, panic or take too long.

@@ -144,7 +144,7 @@ async fn set_log_level(level: String) -> Response {
     match log::set_level(level.trim()) {
         None => unset(),
         Some(Ok(())) => {
-            tracing::info!(level = level.trim(), "what is logged was changed");
+            tracing::info!(levels = level.trim(), "what is logged was changed");
             format!("{}\n", level.trim()).into_response()
         }
         Some(Err(reason)) => (StatusCode::BAD_REQUEST, format!("{reason}\n")).into_response(),
@@ -194,4 +194,46 @@ fn key(text: &str) -> Key {
 
 fn seconds(from: Instant, to: Instant) -> f64 {
     (to.saturating_duration_since(from).as_secs_f64() * 1_000.0).round() / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use tower::ServiceExt;
+    use tracing::Level;
+
+    async fn ask(method: &str, body: &str) -> (u16, String) {
+        let log = Router::new().route("/log", get(log_level).put(set_log_level));
+        let request = http::Request::builder()
+            .method(method)
+            .uri("/log")
+            .body(axum::body::Body::from(body.to_owned()));
+        let response = log.oneshot(request.unwrap()).await.unwrap();
+        let code = response.status().as_u16();
+        let text = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (code, String::from_utf8(text.to_vec()).unwrap())
+    }
+
+    /// The only test of this process that sets up its log: there is one per process.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_logged_can_be_changed_while_it_runs() {
+        let (code, text) = ask("PUT", "debug").await;
+        assert_eq!((code, &*text), (501, "the log was not set up by `flyball::run`\n"));
+        let mut config = Config::default();
+        config.logging.level = "error".into();
+        assert!(log::start(&config, "logged").unwrap().is_none());
+        let debugs = || tracing::enabled!(target: "flyball", Level::DEBUG);
+        assert_eq!((ask("GET", "").await, debugs()), ((200, "error\n".into()), false));
+        assert_eq!((ask("PUT", "error,flyball=debug\n").await.0, debugs()), (200, true));
+        let (code, text) = ask("PUT", "a=b=c").await;
+        assert_eq!((code, text.starts_with("`a=b=c` is no level: error, warn")), (400, true), "{text}");
+        assert_eq!(ask("PUT", "").await.0, 400);
+        assert_eq!(
+            (ask("GET", "").await.1.contains("flyball=debug"), debugs()),
+            (true, true),
+            "a mistake changes nothing"
+        );
+        assert_eq!((ask("PUT", "error").await, debugs()), ((200, "error\n".into()), false));
+    }
 }

@@ -55,7 +55,10 @@ impl Servers {
         let listener = TcpListener::bind((address, port)).await;
         let refused = |error| {
             let address = SocketAddr::new(address, port);
-            Error::permanent(format!("listen on {address} ({what}.address, {what}.port): {error}"))
+            Error::permanent(format!(
+                "listen on {address}: {error}; give another {what}.port (--{what}-port; 0 for any that is free) or \
+                 {what}.address, or turn it off with {what}.enabled"
+            ))
         };
         let listener = listener.map_err(refused)?;
         let address = listener.local_addr()?;

@@ -2,7 +2,8 @@
 // tidy: table
 
 use super::{Config, LogFormat};
-use crate::operator::is_label;
+use crate::{operator::is_label, trace};
+use http::Uri;
 use jiff::SignedDuration;
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
@@ -25,7 +26,7 @@ pub(crate) struct Key {
     pub(crate) get: fn(&Config) -> String,
 }
 
-pub(crate) static KEYS: [Key; 19] = [
+pub(crate) static KEYS: [Key; 21] = [
     Key {
         path: "namespace",
         flag: "namespace",
@@ -197,6 +198,24 @@ pub(crate) static KEYS: [Key; 19] = [
         set: |config, text| put(&mut config.logging.format, format(text)),
         get: |config| shown_format(config.logging.format).into(),
     },
+    Key {
+        path: "tracing.endpoint",
+        flag: "tracing-endpoint",
+        variables: &["FLYBALL_TRACING_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"],
+        value: "URL",
+        help: "The OpenTelemetry collector that traces are sent to by OTLP over HTTP; needs the feature `otel`",
+        set: |config, text| put(&mut config.tracing.endpoint, endpoint(text, trace::EXPORTED)),
+        get: |config| config.tracing.endpoint.clone().unwrap_or_default(),
+    },
+    Key {
+        path: "tracing.serviceName",
+        flag: "tracing-service-name",
+        variables: &["FLYBALL_TRACING_SERVICE_NAME", "OTEL_SERVICE_NAME"],
+        value: "NAME",
+        help: "What traces call the operator; its name unless given",
+        set: |config, text| put(&mut config.tracing.service_name, service_name(text, trace::EXPORTED)),
+        get: |config| config.tracing.service_name.clone().unwrap_or_default(),
+    },
 ];
 
 fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
@@ -267,6 +286,31 @@ fn format(text: &str) -> Result<LogFormat, String> {
     }
 }
 
+/// A collector's address, where this build exports.
+fn endpoint(text: &str, exported: bool) -> Result<Option<String>, String> {
+    let Some(address) = service_name(text, exported)? else {
+        return Ok(None);
+    };
+    let uri: Option<Uri> = address.parse().ok();
+    let known = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
+    match uri.filter(known) {
+        Some(_) => Ok(Some(address)),
+        None => Err(format!("`{text}` is no address of a collector: write http://collector:4318")),
+    }
+}
+
+/// Whatever is given, where this build exports.
+fn service_name(text: &str, exported: bool) -> Result<Option<String>, String> {
+    match optional(text)? {
+        Some(_) if !exported => {
+            Err("this program was built without traces: build it with the feature `otel` of flyball \
+                                     (`cargo add flyball --features otel`), or leave this out"
+                .into())
+        }
+        given => Ok(given),
+    }
+}
+
 fn shown_format(format: LogFormat) -> &'static str {
     match format {
         LogFormat::Auto => "auto",
@@ -307,6 +351,18 @@ mod tests {
             (key.set)(&mut config, &(key.get)(&Config::default())).unwrap();
         }
         assert_eq!(config, Config::default());
+    }
+
+    #[test]
+    fn a_build_without_traces_refuses_to_be_told_where_they_go() {
+        for refused in [endpoint("http://collector:4318", false), service_name("ada", false)] {
+            assert!(refused.unwrap_err().contains("`cargo add flyball --features otel`"));
+        }
+        assert_eq!((endpoint("", false), service_name("", false)), (Ok(None), Ok(None)));
+        assert_eq!(endpoint("http://collector:4318", true), Ok(Some("http://collector:4318".into())));
+        for text in ["collector:4318", "collector", "grpc://collector:4317", "http://"] {
+            assert!(endpoint(text, true).unwrap_err().contains("is no address of a collector"), "{text}");
+        }
     }
 
     #[test]

@@ -181,6 +181,9 @@ fn contradictions(config: &Config) -> Vec<String> {
             mistakes.push(format!("leaderElection.{name}: must be shorter than {longer_name}, {}", show(longer)));
         }
     }
+    if config.tracing.service_name.is_some() && config.tracing.endpoint.is_none() {
+        mistakes.push("tracing.serviceName: no traces are sent without tracing.endpoint; give both, or none".into());
+    }
     mistakes
 }
 

@@ -1,9 +1,11 @@
 //! Counts what an operator asks of the API server.
 
 use super::Metrics;
+use crate::trace;
 use http::{Method, Request};
 use kube::{Client, client::Body};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 /// A client that counts its requests.
 pub(crate) fn measured(client: Client, metrics: Metrics) -> Client {
@@ -12,8 +14,10 @@ pub(crate) fn measured(client: Client, metrics: Metrics) -> Client {
         let (client, metrics) = (client.clone(), metrics.clone());
         async move {
             let (call, started) = (Call::read(&request), Instant::now());
-            let answer = client.send(request).await;
+            let span = trace::call(call.verb, &call.resource, request.uri().path());
+            let answer = client.send(request).instrument(span.clone()).await;
             let code = answer.as_ref().map_or("<error>".into(), |answer| answer.status().as_u16().to_string());
+            trace::answered(&span, &answer);
             call.count(&metrics, &code, started);
             answer
         }

@@ -51,6 +51,17 @@ pub(crate) enum Ended {
     Permanent,
 }
 
+impl Ended {
+    /// As `controller_reconcile_total` has it.
+    pub(crate) fn result(self) -> &'static str {
+        match self {
+            Ended::Success => RESULTS[0],
+            Ended::RequeueAfter => RESULTS[1],
+            Ended::Error | Ended::Permanent => RESULTS[2],
+        }
+    }
+}
+
 /// controller-runtime's values of `result`; `requeue` is one that it knows and Flyball does not.
 const RESULTS: [&str; 3] = ["success", "requeue_after", "error"];
 

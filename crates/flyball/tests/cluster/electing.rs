@@ -28,6 +28,15 @@ async fn one_of_three_replicas_works() {
         let leadership = replica.running().leadership();
         assert_eq!(leadership.is_leading(), leadership.identity() == leader);
         assert_eq!(leadership.leader(), Some(leader.clone()), "all know who leads");
+        let metrics = replica.running().metrics().text(Format::Prometheus);
+        let leads = u8::from(leadership.identity() == leader);
+        for series in [
+            format!("leader_election_status{{name=\"writer\"}} {leads}.0"),
+            format!("leader_election_master_status{{name=\"writer\"}} {leads}.0"),
+            "leader_transitions_total{name=\"writer\"} 1".to_owned(),
+        ] {
+            assert!(metrics.lines().any(|line| line == series), "{series} in {metrics}");
+        }
     }
     group.stop_all().await;
     let lease: Lease = group.world.api().get("writer").await.unwrap();

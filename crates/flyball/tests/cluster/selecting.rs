@@ -3,7 +3,11 @@
 use crate::world::{World, config_map, pass};
 use flyball::{Action, Context, Controller, Operator, Result, Selection};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use kube::{Api, ResourceExt, api::PostParams, core::Expression};
+use kube::{
+    Api, ResourceExt,
+    api::{ApiResource, DynamicObject, PostParams},
+    core::Expression,
+};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
@@ -290,4 +294,38 @@ async fn a_kind_may_be_listed_by_its_watch_and_a_server_that_cannot_is_asked_for
         let pages = world.requests().iter().filter(|request| request.contains("limit=")).count();
         assert_eq!(pages, usize::from(refused));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_known_at_run_time_only_is_confined_too_or_refused() {
+    let world = World::start().await;
+    namespaces(&world).await;
+    let (sender, mut names) = mpsc::unbounded_channel();
+    let tell = move |object: Arc<DynamicObject>, _: Context| {
+        let sender = sender.clone();
+        async move {
+            sender.send(format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any()))?;
+            Ok(Action::await_change())
+        }
+    };
+    let controller = Controller::of(ApiResource::erase::<ConfigMap>(&()), tell);
+    let operator = Operator::new("confined").namespaces(["blue"]);
+    let refusal = operator
+        .clone()
+        .controller(controller.clone())
+        .start(world.client.clone())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "operator \"confined\": the operator is confined to namespaces, and whether ConfigMap lives in them is not known: say \
+         `.namespaced()` or `.cluster_wide()` after `Controller::of`"
+    );
+    let _running = world.run(&operator.controller(controller.namespaced())).await;
+    for namespace in ["default", "blue", "red"] {
+        in_namespace(&world, namespace, "ada").await;
+    }
+    assert_eq!(told(&mut names).await, set(["blue/ada"]));
+    let requests = world.requests();
+    assert!(requests.iter().all(|request| !request.contains("/api/v1/configmaps")), "{requests:?}");
 }
