@@ -90,8 +90,7 @@ impl Writer {
             return Err(damaged(&path, "it does not hold what was written"));
         }
         fs::rename(&draft, &path).map_err(failed)?;
-        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-        File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
+        sync_parent(&path).map_err(failed)?;
         Ok(found)
     }
 
@@ -202,6 +201,12 @@ impl<F: Read> Hashing<F> {
         self.hash.update(bytes);
         Ok(())
     }
+}
+
+/// Makes a new name durable.
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
 }
 
 fn draft(path: &Path) -> PathBuf {

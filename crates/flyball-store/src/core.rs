@@ -3,16 +3,22 @@
 
 use crate::{Entry, Error, Options, Page, Range, Result, Snapshot, Watch};
 use crate::{
-    history::{self, Change, Chunk, History},
-    index::{Index, Span},
-    leaf::Leaf,
+    disk::Engine,
+    found::Found,
+    history::{Change, History},
+    index::Index,
     plan::Plan,
     record::Record,
+    resident::Residents,
+    view::View,
     watchers::Watchers,
 };
 use bytes::Bytes;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use tokio::sync::watch;
+
+/// So many records are kept in memory before somebody else may write.
+const KEPT_AT_ONCE: usize = 128;
 
 /// What a store knows, for many readers and one writer.
 pub(crate) struct Core {
@@ -28,6 +34,8 @@ pub(crate) struct State {
     pub index: Index,
     pub history: History,
     pub revision: u64,
+    /// Where the values are that are not in memory, and which of them are; `None` where all are in memory.
+    pub disk: Option<(Arc<Engine>, Residents)>,
 }
 
 impl Core {
@@ -51,40 +59,74 @@ impl Core {
         reached.expect("the sender lives as long as the store");
     }
 
-    pub fn get(&self, key: &[u8]) -> Option<Entry> {
-        let record = self.state().index.get(key).cloned();
-        record.as_ref().map(Record::entry)
+    pub fn get(&self, key: &[u8]) -> Result<Option<Entry>> {
+        let state = self.state();
+        let Some(record) = state.index.get(key).cloned() else {
+            return Ok(None);
+        };
+        if let Some(entry) = record.entry() {
+            return Ok(Some(entry));
+        }
+        let view = state.view();
+        drop(state);
+        let record = view.whole(&record)?;
+        let entry = record.entry();
+        self.keep(vec![record]);
+        Ok(entry)
     }
 
-    pub fn range(&self, range: &Range) -> Result<Page> {
+    /// Finds a range, to be read when nobody waits for it.
+    pub fn find(&self, range: Range) -> Result<Found> {
         let state = self.state();
         let current = state.revision;
         let revision = range.revision.unwrap_or(current);
         state.check(revision)?;
-        if revision == current {
-            let span = state.index.span(&range.prefix, range.from(), range.limit.unwrap_or(usize::MAX));
-            drop(state);
-            return Ok(latest_page(range, &span, revision));
-        }
-        let span = state.index.span(&range.prefix, range.from(), usize::MAX);
-        let chunks = state.history.since(revision);
+        let (wanted, later) = if revision == current {
+            (range.limit.unwrap_or(usize::MAX), None)
+        } else {
+            (usize::MAX, Some(state.history.since(revision)))
+        };
+        let span = state.index.span(&range.prefix, range.from(), wanted);
+        let view = state.view();
         drop(state);
-        Ok(past_page(range, &span, &chunks, revision))
+        Ok(Found { range, revision, span, later, view })
+    }
+
+    /// Reads a range, and keeps in memory what had to be fetched for it.
+    pub fn read(&self, found: &Found) -> Result<Page> {
+        let (page, fetched) = found.read()?;
+        self.keep(fetched);
+        Ok(page)
+    }
+
+    /// Keeps records in memory that were fetched, as far as there is room, and nobody has to wait for that.
+    fn keep(&self, mut records: Vec<Record>) {
+        let bytes = records.iter().map(Record::size).sum();
+        while !records.is_empty() {
+            let Ok(mut state) = self.state.try_write() else { return };
+            let State { disk: Some((_, residents)), index, .. } = &mut *state else {
+                return;
+            };
+            if !residents.has_room_for(bytes) {
+                return;
+            }
+            let rest = records.split_off(records.len().min(KEPT_AT_ONCE));
+            residents.keep(std::mem::replace(&mut records, rest), index);
+        }
     }
 
     pub fn snapshot(&self) -> Snapshot {
         let state = self.state();
-        let (leaves, revision) = (state.index.span(b"", b"", usize::MAX).leaves, state.revision);
+        let (leaves, revision, view) = (state.index.span(b"", b"", usize::MAX).leaves, state.revision, state.view());
         drop(state);
-        let entries = |leaf: Arc<Leaf>| leaf.records().iter().map(Record::entry).collect::<Vec<_>>();
-        Snapshot::of(revision, leaves.into_iter().flat_map(entries))
+        Snapshot::of(revision, leaves, view)
     }
 
     pub fn watch(&self, prefix: Bytes, after: u64) -> Result<Watch> {
         self.watchers.add(prefix, after, || {
             let state = self.state();
             state.check(after)?;
-            Ok((state.history.since(after), state.revision))
+            Ok((state.history.since(after), state.revision, state.view()))
         })
     }
 
@@ -93,41 +135,71 @@ impl Core {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes planned changes visible to readers and forgets the history up to a revision.
-    pub fn apply(&self, plan: &Plan, cut: u64) {
+    /// Forgets the history up to a revision, and returns it. What only that needed can be removed then: nobody who looks
+    /// from now on will ask for it.
+    pub fn cut(&self, revision: u64) -> Vec<Change> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let gone = state.history.cut(cut);
-        plan.changes.iter().for_each(|change| state.apply(change.clone()));
+        state.history.cut(revision)
+    }
+
+    /// Makes planned changes visible to readers.
+    pub fn apply(&self, plan: &Plan) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        plan.changes.iter().for_each(|change| state.apply(change));
         state.revision = plan.revision;
         drop(state);
-        drop(gone);
         self.revision
             .send_if_modified(|revision| std::mem::replace(revision, plan.revision) != plan.revision);
     }
 
     /// Hands applied changes to those who watch them.
     pub fn publish(&self, plan: &Plan) {
-        self.watchers.publish(&plan.changes, plan.revision);
+        self.watchers.publish(&plan.changes, plan.revision, || self.state().view());
     }
 
-    /// Ends every watch.
+    /// Ends every watch, and reads only what is in memory from now on.
     pub fn close(&self) {
         self.watchers.close();
+        let disk = self.state.write().unwrap_or_else(PoisonError::into_inner).disk.take();
+        disk.into_iter().for_each(|(engine, _)| engine.close());
     }
 }
 
 impl State {
-    /// Takes a change into the index and the history.
-    pub fn apply(&mut self, change: Change) {
-        if change.record.is_removal() {
-            self.index.remove(change.record.key());
-        } else {
-            self.index.insert(change.record.clone());
-        }
-        self.history.push(change);
+    /// Where the values are that are not in memory.
+    pub fn view(&self) -> View {
+        self.disk.as_ref().map(|(engine, _)| engine.view()).unwrap_or_default()
     }
 
-    /// Takes a record as it is read back, in the order of revisions; `None` where it cannot follow the ones before.
+    /// A record with its value.
+    pub fn whole(&self, record: &Record) -> Result<Record> {
+        if record.is_whole() {
+            return Ok(record.clone());
+        }
+        self.view().whole(record)
+    }
+
+    /// Takes a change into the index and the history.
+    fn apply(&mut self, change: &Change) {
+        let record = &change.record;
+        if record.is_removal() {
+            self.index.remove(record.key());
+        } else {
+            self.index.insert(record.clone());
+        }
+        let Some((_, residents)) = &mut self.disk else {
+            return self.history.push(change.clone());
+        };
+        let outline = record.outline();
+        let previous = change.previous.as_ref().map(Record::outline);
+        self.history.push(Change { record: outline.clone(), previous });
+        if !record.is_removal() {
+            residents.add(outline, &mut self.index);
+        }
+    }
+
+    /// Takes the outline of a record as it is read back, in the order of revisions; `None` where it cannot follow the ones
+    /// before.
     pub fn restore(&mut self, record: Record) -> Option<()> {
         let is_removal = record.is_removal();
         let previous = if is_removal {
@@ -157,28 +229,4 @@ impl State {
         }
         Ok(())
     }
-}
-
-fn latest_page(range: &Range, span: &Span, revision: u64) -> Page {
-    let limit = range.limit.unwrap_or(usize::MAX);
-    let mut entries = Vec::with_capacity(limit.min(span.count));
-    entries.extend(records(range, span).take(limit).map(Record::entry));
-    page(entries, revision, span.count)
-}
-
-fn past_page(range: &Range, span: &Span, chunks: &[Arc<Chunk>], revision: u64) -> Page {
-    let undo = history::undo(chunks, range, revision);
-    let entries = history::rewind(records(range, span), &undo, range.limit.unwrap_or(usize::MAX));
-    let came = undo.values().filter(|(_, is)| *is).count();
-    let were = undo.values().filter(|(was, _)| was.is_some()).count();
-    page(entries, revision, span.count - came + were)
-}
-
-fn records<'a>(range: &'a Range, span: &'a Span) -> impl Iterator<Item = &'a Record> {
-    span.leaves.iter().flat_map(|leaf| leaf.within(&range.prefix, range.from()))
-}
-
-fn page(entries: Vec<Entry>, revision: u64, count: usize) -> Page {
-    let remaining = (count - entries.len()) as u64;
-    Page { entries, revision, more: remaining > 0, remaining }
 }

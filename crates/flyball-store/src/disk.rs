@@ -1,4 +1,5 @@
-//! The backend on disk: reads are answered from memory; writes go to one thread, which makes many durable at once.
+//! The backend on disk: reads find keys in memory, and values there or in the engine; writes go to one thread, which makes
+//! many durable at once.
 
 #[cfg(test)]
 mod damage;
@@ -8,10 +9,13 @@ pub(crate) mod journal;
 mod log;
 mod queue;
 mod summary;
+mod values;
 mod writer;
 
+pub(crate) use values::{Engine, Values};
+
 use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Snapshot, Watch};
-use crate::{core::Core, record::Record};
+use crate::{backup::blocking, core::Core, record::Record};
 use bytes::Bytes;
 use directory::Directory;
 use futures::future::{self, BoxFuture, FutureExt};
@@ -28,7 +32,8 @@ use writer::Job;
 pub(crate) fn fill(path: &Path, revision: u64, records: impl FnMut() -> Result<Option<Record>>) -> Result<()> {
     let directory = Directory::open(path)?;
     directory.create(|| Log::fill(&directory, revision, records))?;
-    let (log, _) = Log::open(&directory)?;
+    let (log, state) = Log::open(&directory, 0)?;
+    drop(state);
     directory.seal(&log.close())
 }
 
@@ -63,11 +68,18 @@ impl Disk {
 
 impl Backend for Disk {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Entry>>> {
-        future::ready(Ok(self.core.get(key))).boxed()
+        future::ready(self.core.get(key)).boxed()
     }
 
     fn range(&self, range: Range) -> BoxFuture<'_, Result<Page>> {
-        future::ready(self.core.range(&range)).boxed()
+        match self.core.find(range) {
+            Ok(found) if found.is_near() => future::ready(self.core.read(&found)).boxed(),
+            Ok(found) => {
+                let core = self.core.clone();
+                blocking(move || core.read(&found)).boxed()
+            }
+            Err(error) => future::ready(Err(error)).boxed(),
+        }
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {

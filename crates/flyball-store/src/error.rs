@@ -120,6 +120,14 @@ pub enum Error {
         /// Why.
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
+    /// A value could not be read from disk; others may be.
+    #[error("read from the data directory {}", path.display())]
+    Read {
+        /// The data directory.
+        path: PathBuf,
+        /// Why.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
     /// There is no room for a write; nothing more is written until the store is opened again.
     #[error("the disk of the data directory {} is full: free some space and open the store again", path.display())]
     Full {
@@ -186,6 +194,24 @@ impl Error {
             PermissionDenied | ReadOnlyFilesystem => Error::ReadOnly { path },
             kind if is_full(kind) => Error::Full { path },
             _ => Error::Open { path, source },
+        }
+    }
+
+    /// What it means that a data directory could not be read.
+    pub(crate) fn read(path: &Path, source: impl std::error::Error + Send + Sync + 'static) -> Error {
+        let (path, source) = (path.to_owned(), Arc::new(source));
+        match io_kind(&*source) {
+            Some(_) => Error::Read { path, source },
+            None => Error::Damaged { path, reason: format!("the engine says {source:?}") },
+        }
+    }
+
+    /// The same once more, of those that reading from disk can end with.
+    pub(crate) fn repeated(&self) -> Error {
+        match self {
+            Error::Read { path, source } => Error::Read { path: path.clone(), source: source.clone() },
+            Error::Damaged { path, reason } => Error::Damaged { path: path.clone(), reason: reason.clone() },
+            _ => Error::Closed,
         }
     }
 

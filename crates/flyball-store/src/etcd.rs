@@ -32,6 +32,7 @@ const RECENT: Options = Options {
     history_revisions: 100_000,
     history_bytes: 16 << 20,
     watch_bytes: 0,
+    memory_bytes: 0,
 };
 
 /// A store in an etcd cluster.

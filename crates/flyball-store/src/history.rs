@@ -1,6 +1,6 @@
 //! The changes of the recent past, for watchers that come back and for reads at an earlier revision.
 
-use crate::{Entry, Event, Options, Range, record::Record};
+use crate::{Options, Range, record::Record};
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, VecDeque},
@@ -20,27 +20,7 @@ impl Change {
         self.record.revision()
     }
 
-    pub fn event(&self) -> Event {
-        let previous = self.previous.as_ref().map(Record::entry);
-        let (value, last) = if self.record.is_removal() {
-            let last = self.previous.as_ref().map(|record| record.removed_entry(self.revision()).value);
-            (None, last.unwrap_or_default())
-        } else {
-            let value = self.record.value_bytes();
-            (Some(value.clone()), value)
-        };
-        let created = self.previous.is_none();
-        Event {
-            revision: self.revision(),
-            key: self.record.key_bytes(),
-            value,
-            last,
-            previous,
-            created,
-        }
-    }
-
-    /// What of this change only the history keeps from being freed.
+    /// What of this change only the history keeps from being freed, in memory or on disk.
     pub fn cost(&self) -> usize {
         let previous = self.previous.as_ref().map_or(0, Record::size);
         let removal = if self.record.is_removal() {
@@ -103,12 +83,6 @@ impl History {
         cut
     }
 
-    /// Returns the changes up to a revision.
-    pub fn until(&self, revision: u64) -> impl Iterator<Item = &Change> {
-        let changes = self.chunks.iter().flat_map(|chunk| chunk.iter());
-        changes.take_while(move |change| change.revision() <= revision)
-    }
-
     /// Forgets the changes up to a revision, and returns them.
     pub fn cut(&mut self, revision: u64) -> Vec<Change> {
         let mut gone = Vec::new();
@@ -145,11 +119,11 @@ pub(crate) fn undo<'a>(chunks: &'a [Arc<Chunk>], range: &Range, revision: u64) -
 }
 
 /// Merges the latest records of a range with what is to be undone, in the order of keys.
-pub(crate) fn rewind<'a>(latest: impl Iterator<Item = &'a Record>, undo: &Undo<'a>, limit: usize) -> Vec<Entry> {
+pub(crate) fn rewind<'a>(latest: impl Iterator<Item = &'a Record>, undo: &Undo<'a>, limit: usize) -> Vec<&'a Record> {
     let mut latest = latest.peekable();
     let mut undone = undo.iter().peekable();
-    let mut entries = Vec::new();
-    while entries.len() < limit {
+    let mut records = Vec::new();
+    while records.len() < limit {
         let order = match (latest.peek(), undone.peek()) {
             (Some(record), Some((key, _))) => record.key().cmp(key),
             (Some(_), None) => Ordering::Less,
@@ -162,7 +136,7 @@ pub(crate) fn rewind<'a>(latest: impl Iterator<Item = &'a Record>, undo: &Undo<'
         } else {
             now
         };
-        entries.extend(was.map(Record::entry));
+        records.extend(was);
     }
-    entries
+    records
 }

@@ -49,6 +49,13 @@ impl Index {
         None
     }
 
+    /// Puts a record in the place of another one of its key, if that one is as wanted, and returns it.
+    pub fn replace(&mut self, record: Record, is_wanted: impl FnOnce(&Record) -> bool) -> Option<Record> {
+        let leaf = self.leaf(record.key())?;
+        let at = leaf.search(record.key()).ok()?;
+        is_wanted(&leaf.records()[at]).then(|| Arc::make_mut(leaf).replace(at, record))
+    }
+
     /// Takes a record out.
     pub fn remove(&mut self, key: &[u8]) -> Option<Record> {
         let leaf = self.leaf(key)?;

@@ -13,6 +13,7 @@ mod error;
 mod etcd;
 #[cfg(feature = "testing")]
 pub mod fault;
+mod found;
 mod history;
 mod index;
 mod leaf;
@@ -22,10 +23,12 @@ mod options;
 mod plan;
 mod range;
 mod record;
+mod resident;
 mod restore;
 mod snapshot;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod view;
 mod watch;
 mod watchers;
 
@@ -129,7 +132,7 @@ impl Store {
     }
 
     /// Finishes what is queued and releases what the store holds. Later commits and watches answer [`Error::Closed`]; reads
-    /// answer from what was last known.
+    /// answer from what was last known, as far as it is in memory.
     pub async fn close(&self) {
         self.0.close().await
     }

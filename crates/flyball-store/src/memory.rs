@@ -33,10 +33,11 @@ impl Memory {
         let _writer = self.writer()?;
         let state = self.core.state();
         let mut plan = Plan::new(state.revision);
-        let committed = plan.add(&state.index, ops)?;
+        let committed = plan.add(&state, ops)?;
         let cut = state.history.excess(&self.core.options, plan.cost(), plan.revision);
         drop(state);
-        self.core.apply(&plan, cut);
+        self.core.cut(cut);
+        self.core.apply(&plan);
         self.core.publish(&plan);
         Ok(committed)
     }
@@ -45,9 +46,8 @@ impl Memory {
         let _writer = self.writer()?;
         let state = self.core.state();
         state.check(revision)?;
-        let plan = Plan::new(state.revision);
         drop(state);
-        self.core.apply(&plan, revision);
+        self.core.cut(revision);
         Ok(())
     }
 
@@ -63,11 +63,11 @@ impl Memory {
 
 impl Backend for Memory {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Entry>>> {
-        future::ready(Ok(self.core.get(key))).boxed()
+        future::ready(self.core.get(key)).boxed()
     }
 
     fn range(&self, range: Range) -> BoxFuture<'_, Result<Page>> {
-        future::ready(self.core.range(&range)).boxed()
+        future::ready(self.core.find(range).and_then(|found| self.core.read(&found))).boxed()
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {

@@ -12,6 +12,8 @@ pub struct Options {
     pub history_bytes: usize,
     /// A watcher that has left so many bytes of events untaken is ended.
     pub watch_bytes: usize,
+    /// So many bytes of values a store on disk keeps in memory, those written or read last; the others are read from disk.
+    pub memory_bytes: usize,
 }
 
 impl Default for Options {
@@ -20,6 +22,7 @@ impl Default for Options {
             history_revisions: 250_000,
             history_bytes: 64 << 20,
             watch_bytes: 16 << 20,
+            memory_bytes: 16 << 20,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Decides what a batch of commits changes, in order, before anything is written.
 
 use crate::{Committed, Entry, Error, Expect, Op, Result};
-use crate::{history::Change, index::Index, record::Place, record::Record};
+use crate::{core::State, history::Change, index::Index, record::Place, record::Record};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 
@@ -26,9 +26,9 @@ impl Plan {
     }
 
     /// Adds a commit as the next revision; adds nothing where it is refused or changes nothing.
-    pub fn add(&mut self, index: &Index, ops: Vec<Op>) -> Result<Committed> {
+    pub fn add(&mut self, state: &State, ops: Vec<Op>) -> Result<Committed> {
         refuse_duplicates(&ops)?;
-        let found = ops.iter().map(|op| self.check(index, op)).collect::<Result<Vec<_>>>()?;
+        let found = ops.iter().map(|op| self.check(state, op)).collect::<Result<Vec<_>>>()?;
         let before = self.changes.len();
         let positions = found.into_iter().zip(0..);
         let entries = ops
@@ -48,9 +48,10 @@ impl Plan {
         self.changes.iter().map(Change::cost).sum()
     }
 
-    /// Finds what an operation replaces; refuses the operation where it expects something else.
-    fn check(&self, index: &Index, op: &Op) -> Result<Option<Record>> {
-        let current = self.current(index, op.key());
+    /// Finds what an operation replaces, as a whole where it removes it; refuses the operation where it expects something
+    /// else.
+    fn check(&self, state: &State, op: &Op) -> Result<Option<Record>> {
+        let current = self.current(&state.index, op.key());
         let expect = op.expect();
         let as_expected = match expect {
             Expect::Anything => true,
@@ -58,13 +59,13 @@ impl Plan {
             Expect::Revision(revision) => current.is_some_and(|record| record.revision() == revision),
         };
         if !as_expected {
-            let current = current.map(|record| Box::new(record.entry()));
+            let current = current.map(|record| state.view().entry(record)).transpose()?.map(Box::new);
             return Err(Error::Conflict { key: op.key().clone(), expect, current });
         }
-        if let Op::Put { key, value, .. } = op {
-            Record::check(key, value)?;
+        match op {
+            Op::Put { key, value, .. } => Record::check(key, value).map(|()| current.cloned()),
+            Op::Delete { .. } => current.map(|record| state.whole(record)).transpose(),
         }
-        Ok(current.cloned())
     }
 
     fn apply(&mut self, op: &Op, previous: Option<Record>, position: u32) -> Option<Entry> {
@@ -73,11 +74,11 @@ impl Plan {
             Op::Put { key, value, .. } => {
                 let created = previous.as_ref().map_or(revision, Record::created);
                 let record = Record::put(key, value, Place { revision, created, position });
-                let entry = record.entry();
+                let entry = record.entry()?;
                 (record, entry)
             }
             Op::Delete { key, .. } => {
-                let entry = previous.as_ref()?.removed_entry(revision);
+                let entry = previous.as_ref()?.entry()?.removed_at(revision);
                 (Record::removal(key, revision, position), entry)
             }
         };

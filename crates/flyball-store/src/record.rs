@@ -4,11 +4,17 @@ use crate::{Entry, Error, Result, Value};
 use bytes::Bytes;
 
 /// A stored version: header, key and value. The header is revision, created, length of the key, place of the stamp and
-/// position in the commit; `created` is 0 for a removal.
+/// position in the commit; `created` is 0 for a removal. An outline is without the value, which is on disk then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record(Bytes);
+pub(crate) struct Record {
+    bytes: Bytes,
+    /// How long it is with its value.
+    size: u32,
+}
 
-const HEADER: usize = 8 + 8 + 4 + 4 + 4;
+const KEY_LENGTH: usize = 8 + 8;
+const POSITION: usize = KEY_LENGTH + 4 + 4;
+const HEADER: usize = POSITION + 4;
 const UNSTAMPED: u32 = u32::MAX;
 const LARGEST: usize = 1 << 30;
 
@@ -64,12 +70,36 @@ impl Record {
         bytes.extend_from_slice(&place.position.to_be_bytes());
         bytes.extend_from_slice(key);
         value.iter().for_each(|part| bytes.extend_from_slice(part));
-        Record(Bytes::from(bytes))
+        Record { bytes: Bytes::from(bytes), size: length as u32 }
     }
 
     /// The same version as another operation of its commit.
-    pub fn at(&self, position: u32) -> Record {
-        Record::of(&self.entry(), position)
+    pub fn at(self, position: u32) -> Record {
+        let mut bytes = Vec::from(self.bytes);
+        bytes[POSITION..HEADER].copy_from_slice(&position.to_be_bytes());
+        Record { bytes: bytes.into(), size: self.size }
+    }
+
+    /// The same version without its value.
+    pub fn outline(&self) -> Record {
+        let until = self.value_from();
+        if self.bytes.len() == until {
+            return self.clone();
+        }
+        Record {
+            bytes: Bytes::copy_from_slice(&self.bytes[..until]),
+            size: self.size,
+        }
+    }
+
+    /// Whether the value is here.
+    pub fn is_whole(&self) -> bool {
+        self.bytes.len() == self.size as usize
+    }
+
+    /// Whether both are the same version of the same key, with or without its value.
+    pub fn is_same(&self, other: &Record) -> bool {
+        self.size == other.size && self.bytes[..self.value_from()] == other.bytes[..other.value_from()]
     }
 
     pub fn revision(&self) -> u64 {
@@ -81,7 +111,7 @@ impl Record {
     }
 
     pub fn position(&self) -> u32 {
-        u32::from_be_bytes(self.field(24))
+        u32::from_be_bytes(self.field(POSITION))
     }
 
     pub fn is_removal(&self) -> bool {
@@ -89,51 +119,49 @@ impl Record {
     }
 
     pub fn key(&self) -> &[u8] {
-        &self.0[HEADER..self.value_from()]
+        &self.bytes[HEADER..self.value_from()]
     }
 
     pub fn key_bytes(&self) -> Bytes {
-        self.0.slice(HEADER..self.value_from())
+        self.bytes.slice(HEADER..self.value_from())
     }
 
-    pub fn value_bytes(&self) -> Bytes {
-        self.0.slice(self.value_from()..)
-    }
-
-    /// The whole record, as it is kept on disk.
+    /// The record as it is kept on disk, if it is whole.
     pub fn bytes(&self) -> &Bytes {
-        &self.0
+        &self.bytes
     }
 
     /// Reads a record as it was kept on disk; `None` where it is none.
     pub fn read(bytes: &[u8]) -> Option<Record> {
-        let record = Record(Bytes::copy_from_slice(bytes));
-        if bytes.len() < HEADER || bytes.len() < record.value_from() {
-            return None;
-        }
-        let value = bytes.len() - record.value_from();
+        Record::read_outline(bytes).map(|outline| Record { bytes: Bytes::copy_from_slice(bytes), ..outline })
+    }
+
+    /// Reads a record as it was kept on disk, and leaves its value there; `None` where it is none.
+    pub fn read_outline(bytes: &[u8]) -> Option<Record> {
+        let length = bytes.get(KEY_LENGTH..KEY_LENGTH + 4)?.try_into().ok()?;
+        let value_from = HEADER.checked_add(u32::from_be_bytes(length) as usize)?;
+        let outline = Bytes::copy_from_slice(bytes.get(..value_from)?);
+        let record = Record { bytes: outline, size: u32::try_from(bytes.len()).ok()? };
         let stamp = record.revision_at().map(|at| at + record.revision().to_string().len());
-        (stamp.unwrap_or(0) <= value && record.created() <= record.revision()).then_some(record)
+        let is_possible = stamp.unwrap_or(0) <= bytes.len() - value_from && record.created() <= record.revision();
+        is_possible.then_some(record)
     }
 
-    /// The bytes that this record keeps from being freed.
+    /// How long the record is with its value.
     pub fn size(&self) -> usize {
-        self.0.len()
+        self.size as usize
     }
 
-    pub fn entry(&self) -> Entry {
-        Entry {
+    /// What a reader gets; `None` where the value is not here.
+    pub fn entry(&self) -> Option<Entry> {
+        let entry = || Entry {
             key: self.key_bytes(),
-            value: self.value_bytes(),
+            value: self.bytes.slice(self.value_from()..),
             revision: self.revision(),
             revision_at: self.revision_at(),
             created: self.created(),
-        }
-    }
-
-    /// The entry as it is last seen: stamped with the revision of its removal.
-    pub fn removed_entry(&self, revision: u64) -> Entry {
-        self.entry().removed_at(revision)
+        };
+        self.is_whole().then(entry)
     }
 
     fn revision_at(&self) -> Option<usize> {
@@ -142,11 +170,11 @@ impl Record {
     }
 
     fn value_from(&self) -> usize {
-        HEADER + u32::from_be_bytes(self.field(16)) as usize
+        HEADER + u32::from_be_bytes(self.field(KEY_LENGTH)) as usize
     }
 
     fn field<const N: usize>(&self, at: usize) -> [u8; N] {
-        self.0[at..at + N].try_into().expect("a record has a header")
+        self.bytes[at..at + N].try_into().expect("a record has a header")
     }
 }
 
@@ -161,16 +189,25 @@ mod tests {
 
     #[test]
     fn the_revision_is_written_where_the_value_wants_it() {
-        let entry = stamped(12).entry();
+        let entry = stamped(12).entry().unwrap();
         assert_eq!(entry.value, "{\"rv\":\"12\"}");
         assert_eq!((entry.revision, entry.revision_at, entry.created), (12, Some(7), 3));
     }
 
     #[test]
     fn a_removed_entry_names_the_revision_of_its_removal() {
-        let entry = stamped(99).removed_entry(100);
+        let entry = stamped(99).entry().unwrap().removed_at(100);
         assert_eq!(entry.value, "{\"rv\":\"100\"}");
         assert_eq!((entry.revision, entry.created), (100, 3));
+    }
+
+    #[test]
+    fn an_outline_is_the_same_version_without_its_value() {
+        let (record, outline) = (stamped(12), stamped(12).outline());
+        assert!(outline.is_same(&record) && !outline.is_whole());
+        assert_eq!((outline.entry(), outline.key(), outline.size()), (None, record.key(), record.size()));
+        assert_eq!(Record::read_outline(record.bytes()), Some(outline));
+        assert!(!stamped(13).is_same(&record));
     }
 
     #[test]

@@ -33,6 +33,7 @@ fn place(file: &Path, directory: &Path) -> Result<Backup> {
         return Err(backup::damaged(file, "it changed while it was read"));
     }
     fs::rename(&draft, directory).map_err(failed)?;
+    backup::sync_parent(directory).map_err(failed)?;
     Ok(backup)
 }
 

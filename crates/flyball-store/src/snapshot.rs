@@ -1,12 +1,13 @@
 //! All of a store at one revision.
 
-use crate::{Entry, Result};
+use crate::{Entry, Result, backup::blocking, leaf::Leaf, record::Record, view::View};
 use futures::{
-    Stream, StreamExt,
+    Stream, StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -23,8 +24,10 @@ impl Snapshot {
         Snapshot { revision, entries: entries.boxed() }
     }
 
-    pub(crate) fn of(revision: u64, entries: impl Iterator<Item = Entry> + Send + 'static) -> Snapshot {
-        Snapshot::new(revision, stream::iter(entries.map(Ok)))
+    pub(crate) fn of(revision: u64, leaves: Vec<Arc<Leaf>>, view: View) -> Snapshot {
+        let entries = stream::iter(leaves).then(move |leaf| read(leaf, view.clone()));
+        let entries = entries.map_ok(|entries| stream::iter(entries).map(Ok)).try_flatten();
+        Snapshot::new(revision, entries)
     }
 
     /// Returns the revision at which everything is read.
@@ -34,14 +37,25 @@ impl Snapshot {
 
     /// Reads the next entry; `None` after the last, or after an error.
     pub async fn next(&mut self) -> Option<Result<Entry>> {
-        self.entries.next().await
+        futures::StreamExt::next(self).await
     }
+}
+
+/// Reads the entries of a leaf, where that keeps nobody waiting.
+async fn read(leaf: Arc<Leaf>, view: View) -> Result<Vec<Entry>> {
+    let is_whole = leaf.records().iter().all(Record::is_whole);
+    let entries = move || leaf.records().iter().map(|record| view.entry(record)).collect();
+    if is_whole { entries() } else { blocking(entries).await }
 }
 
 impl Stream for Snapshot {
     type Item = Result<Entry>;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.get_mut().entries.poll_next_unpin(cx)
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = std::task::ready!(self.entries.poll_next_unpin(cx));
+        if let Some(Err(_)) = next {
+            self.entries = stream::empty().boxed();
+        }
+        Poll::Ready(next)
     }
 }

@@ -1,8 +1,9 @@
 //! The receiving end of a watch: first what the history holds, then what happens.
 
 use crate::{
-    Event, Result,
+    Error, Event, Result,
     history::{Change, Chunk},
+    view::View,
     watchers::{Batch, Queue},
 };
 use bytes::Bytes;
@@ -34,6 +35,8 @@ pub(crate) struct Past {
     pub until: u64,
     /// The place in the first chunk.
     pub at: usize,
+    /// Where the values are that are not in memory.
+    pub view: View,
 }
 
 impl Watch {
@@ -73,28 +76,35 @@ impl Watch {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Arc<Event>>>> {
         loop {
-            if let Some(event) = self.ready() {
-                return Poll::Ready(Some(Ok(event)));
-            }
             if self.is_ended {
                 return Poll::Ready(None);
             }
+            match self.ready().transpose() {
+                Ok(Some(event)) => return Poll::Ready(Some(Ok(event))),
+                Ok(None) => {}
+                Err(error) => return self.end(error),
+            }
             match std::task::ready!(self.queue.poll(cx)) {
                 Some(Ok(batch)) => self.batch = batch,
-                Some(Err(error)) => {
-                    self.is_ended = true;
-                    self.feeder = None;
-                    return Poll::Ready(Some(Err(error)));
-                }
+                Some(Err(error)) => return self.end(error),
                 None => self.is_ended = true,
             }
         }
     }
 
+    fn end(&mut self, error: Error) -> Poll<Option<Result<Arc<Event>>>> {
+        self.is_ended = true;
+        self.feeder = None;
+        Poll::Ready(Some(Err(error)))
+    }
+
     /// Takes the next change that needs no waiting for.
-    fn ready(&mut self) -> Option<Arc<Event>> {
-        let (event, is_last) = self.past.next().or_else(|| self.batch.next(self.past.until))?;
-        self.revision = if is_last { event.revision } else { event.revision - 1 };
+    fn ready(&mut self) -> Option<Result<Arc<Event>>> {
+        let next = self.past.next().or_else(|| self.batch.next(self.past.until).map(Ok))?;
+        let event = next.map(|(event, is_last)| {
+            self.revision = if is_last { event.revision } else { event.revision - 1 };
+            event
+        });
         Some(event)
     }
 }
@@ -109,11 +119,12 @@ impl Stream for Watch {
 
 impl Past {
     /// Takes the next event, and says whether it is the last of its revision.
-    fn next(&mut self) -> Option<(Arc<Event>, bool)> {
+    fn next(&mut self) -> Option<Result<(Arc<Event>, bool)>> {
         let change = self.peek()?.clone();
+        let event = self.view.event(&change);
         self.at += 1;
         let is_last = self.peek().is_none_or(|next| next.revision() > change.revision());
-        Some((Arc::new(change.event()), is_last))
+        Some(event.map(|event| (Arc::new(event), is_last)))
     }
 
     fn peek(&mut self) -> Option<&Change> {
@@ -129,6 +140,10 @@ impl Past {
                 None => {
                     self.at = 0;
                     self.chunks.pop_front();
+                    if self.chunks.is_empty() {
+                        // What is removed on disk is kept for this view only.
+                        self.view = View::default();
+                    }
                 }
             }
         }

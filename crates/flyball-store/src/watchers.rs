@@ -4,6 +4,7 @@
 use crate::{
     Error, Event, Result, Watch,
     history::{Change, Chunk},
+    view::View,
     watch::Past,
 };
 use bytes::Bytes;
@@ -64,10 +65,11 @@ impl Watchers {
         }
     }
 
-    /// Adds a watcher. `past` reads the history, and the revision at which it ends, while nothing is published.
+    /// Adds a watcher. `past` reads the history, the revision at which it ends, and where its values are, while nothing is
+    /// published.
     pub fn add<P>(self: &Arc<Self>, prefix: Bytes, after: u64, past: P) -> Result<Watch>
     where
-        P: FnOnce() -> Result<(Vec<Arc<Chunk>>, u64)>,
+        P: FnOnce() -> Result<(Vec<Arc<Chunk>>, u64, View)>,
     {
         let (queue, batches) = mpsc::unbounded_channel();
         let queued = Arc::new(AtomicUsize::new(0));
@@ -75,7 +77,7 @@ impl Watchers {
         if groups.is_closed {
             return Err(Error::Closed);
         }
-        let (chunks, until) = past()?;
+        let (chunks, until, view) = past()?;
         let id = groups.next_id;
         groups.next_id += 1;
         let watcher = Watcher { queue, queued: queued.clone() };
@@ -87,16 +89,19 @@ impl Watchers {
             chunks: chunks.into(),
             until,
             at: 0,
+            view,
         };
         Ok(Watch::new(past, Queue { batches, queued, watchers: self.clone(), prefix, id }))
     }
 
-    /// Queues changes to those who watch them; who has left too much untaken is ended.
-    pub fn publish(&self, changes: &[Change], revision: u64) {
+    /// Queues changes to those who watch them; who has left too much untaken is ended, and so is everybody where what was
+    /// there before cannot be read.
+    pub fn publish(&self, changes: &[Change], revision: u64, view: impl FnOnce() -> View) {
         let mut groups = self.groups();
         if !groups.by_prefix.is_empty() {
-            for (prefix, events) in groups.sort(changes) {
-                groups.send(&prefix, events, self.limit);
+            match groups.sort(changes, &view()) {
+                Ok(sorted) => sorted.into_iter().for_each(|(prefix, events)| groups.send(&prefix, events, self.limit)),
+                Err(error) => groups.end(|| error.repeated()),
             }
         }
         // Only after the queues have them, so that an empty queue means that its watcher has seen everything until here.
@@ -111,10 +116,7 @@ impl Watchers {
 
     /// Ends all watches.
     pub fn end(&self, error: impl Fn() -> Error) {
-        let groups = std::mem::take(&mut self.groups().by_prefix);
-        for watcher in groups.into_values().flat_map(HashMap::into_values) {
-            watcher.end(error());
-        }
+        self.groups().end(error);
     }
 
     fn groups(&self) -> MutexGuard<'_, Groups> {
@@ -124,23 +126,34 @@ impl Watchers {
 
 impl Groups {
     /// Sorts changes by the prefixes under which they are watched.
-    fn sort(&self, changes: &[Change]) -> HashMap<Bytes, Vec<Arc<Event>>> {
+    fn sort(&self, changes: &[Change], view: &View) -> Result<HashMap<Bytes, Vec<Arc<Event>>>> {
         let mut sorted: HashMap<Bytes, Vec<Arc<Event>>> = HashMap::new();
         for change in changes {
-            let mut event = None;
-            self.prefixes_of(change.record.key(), |prefix| {
-                let event = event.get_or_insert_with(|| Arc::new(change.event())).clone();
+            let mut prefixes = Vec::new();
+            self.prefixes_of(change.record.key(), |prefix| prefixes.push(prefix));
+            if prefixes.is_empty() {
+                continue;
+            }
+            let event = Arc::new(view.event(change)?);
+            for prefix in prefixes {
                 match sorted.get_mut(prefix) {
-                    Some(events) => events.push(event),
-                    None => drop(sorted.insert(prefix.clone(), vec![event])),
+                    Some(events) => events.push(event.clone()),
+                    None => drop(sorted.insert(prefix.clone(), vec![event.clone()])),
                 }
-            });
+            }
         }
-        sorted
+        Ok(sorted)
+    }
+
+    fn end(&mut self, error: impl Fn() -> Error) {
+        let groups = std::mem::take(&mut self.by_prefix);
+        for watcher in groups.into_values().flat_map(HashMap::into_values) {
+            watcher.end(error());
+        }
     }
 
     /// Visits each watched prefix of a key, longest first.
-    fn prefixes_of(&self, key: &[u8], mut visit: impl FnMut(&Bytes)) {
+    fn prefixes_of<'a>(&'a self, key: &[u8], mut visit: impl FnMut(&'a Bytes)) {
         let mut longest = key.len();
         loop {
             // A prefix of the key that sorts below another watched prefix which is not above the key is also a prefix of

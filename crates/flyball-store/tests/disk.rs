@@ -41,6 +41,10 @@ async fn values_revisions_and_history_survive_closing() {
         before.push(store.range(range.clone()).await.unwrap());
     }
     let mut watch = store.watch("", 0).await.unwrap();
+    let mut events = Vec::new();
+    for _ in 0..5 {
+        events.push(watch.next().await.unwrap().unwrap());
+    }
     store.close().await;
 
     let store = Store::open(directory.path()).await.unwrap();
@@ -49,8 +53,8 @@ async fn values_revisions_and_history_survive_closing() {
         assert_eq!(store.range(range).await.unwrap(), before);
     }
     let mut resumed = store.watch("", 0).await.unwrap();
-    for _ in 0..5 {
-        assert_eq!(resumed.next().await.unwrap().unwrap(), watch.next().await.unwrap().unwrap());
+    for event in events {
+        assert_eq!(resumed.next().await.unwrap().unwrap(), event);
     }
     assert_eq!(put(&store, "/a", "three").await, 5);
 }
@@ -165,4 +169,66 @@ async fn a_missing_file_is_refused_and_nothing_is_thrown_away() {
         fs::write(&path, bytes).unwrap();
         assert_eq!(Store::open(directory.path()).await.unwrap().revision(), 1);
     }
+}
+
+/// Nothing is kept in memory, and next to nothing of the past, so that whatever is replaced is removed at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn readers_find_every_value_while_others_are_replaced_and_forgotten() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { memory_bytes: 0, history_revisions: 3, ..Options::default() };
+    let store = options.open(directory.path()).await.unwrap();
+    let last = 300;
+    let write = |store: Store, n: u64| async move {
+        let ops = (0..10).map(|key| Op::put(format!("/{key}"), n.to_string().repeat(100), Expect::Anything));
+        store.commit(ops.collect()).await.unwrap()
+    };
+    write(store.clone(), 0).await;
+    let readers = (0..3).map(|reader| tokio::spawn(read_until(store.clone(), last, reader)));
+    let readers: Vec<_> = readers.collect();
+    for n in 1..last {
+        write(store.clone(), n).await;
+    }
+    for reader in readers {
+        reader.await.unwrap();
+    }
+}
+
+/// Reads in one way or another until the last commit; what is read at once is of one commit.
+async fn read_until(store: Store, last: u64, reader: usize) {
+    while store.revision() < last {
+        let mut values = Vec::new();
+        match reader {
+            0 => values.extend(store.get("/7").await.unwrap().map(|entry| entry.value)),
+            1 => {
+                let page = store.range(Range::default()).await.unwrap();
+                values.extend(page.entries.into_iter().map(|entry| entry.value));
+                assert_eq!(values.len(), 10);
+            }
+            _ => {
+                let mut snapshot = store.snapshot().await.unwrap();
+                while let Some(entry) = snapshot.next().await {
+                    values.push(entry.unwrap().value);
+                }
+                assert_eq!(values.len(), 10);
+            }
+        }
+        assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_in_memory_is_not_read_after_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { memory_bytes: 0, ..Options::default() };
+    let store = options.open(directory.path()).await.unwrap();
+    put(&store, "/a", "one").await;
+    assert_eq!(store.get("/a").await.unwrap().unwrap().value, "one");
+    let watch = store.watch("", 0).await.unwrap();
+    let mut snapshot = store.snapshot().await.unwrap();
+    store.close().await;
+    assert!(matches!(store.get("/a").await, Err(Error::Closed)));
+    assert!(matches!(snapshot.next().await, Some(Err(Error::Closed))));
+    drop(watch);
+    let store = Store::open(directory.path()).await.unwrap();
+    assert_eq!(store.get("/a").await.unwrap().unwrap().value, "one");
 }

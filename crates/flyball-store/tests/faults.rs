@@ -17,6 +17,7 @@ const OPTIONS: Options = Options {
     history_revisions: 250_000,
     history_bytes: 64 << 20,
     watch_bytes: 64 << 20,
+    memory_bytes: 1_000,
 };
 
 /// Every fault that leaves a caller in doubt, often.

@@ -14,6 +14,7 @@ const OPTIONS: Options = Options {
     history_revisions: HISTORY,
     history_bytes: 64 << 20,
     watch_bytes: 64 << 20,
+    memory_bytes: 1_000,
 };
 
 const OPERATIONS: usize = 100_000;

@@ -2,6 +2,7 @@
 
 use super::writer::{Job, Writer};
 use crate::{Expect, Op, Options, Page, Range};
+use futures::FutureExt;
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -12,6 +13,7 @@ const OPTIONS: Options = Options {
     history_revisions: 100,
     history_bytes: 64 << 20,
     watch_bytes: 1 << 20,
+    memory_bytes: 10_000,
 };
 
 #[test]
@@ -49,10 +51,12 @@ type Contents = (Page, Page, Vec<String>);
 fn contents(writer: &Writer) -> Contents {
     let core = &writer.core;
     let revision = core.revision() - 90;
-    let past = core.range(&Range { revision: Some(revision), ..Range::default() }).unwrap();
-    let chunks = core.state().history.since(revision);
-    let changes = chunks.iter().flat_map(|chunk| chunk.iter()).map(|change| format!("{change:?}")).collect();
-    (core.range(&Range::default()).unwrap(), past, changes)
+    let read = |range| core.find(range).and_then(|found| core.read(&found)).unwrap();
+    let past = read(Range { revision: Some(revision), ..Range::default() });
+    let mut watch = core.watch(Default::default(), revision).unwrap();
+    let events = std::iter::from_fn(|| watch.next().now_or_never().flatten());
+    let events = events.map(|event| format!("{:?}", event.unwrap())).collect();
+    (read(Range::default()), past, events)
 }
 
 /// Opens a damaged directory: says how it is refused, or that nothing is missing; `None` where something is.
@@ -93,7 +97,11 @@ fn fill(path: &Path) -> Contents {
 }
 
 pub fn open(path: &Path) -> Writer {
-    Writer::open(path.to_owned(), OPTIONS).unwrap()
+    open_with(path, OPTIONS)
+}
+
+pub fn open_with(path: &Path, options: Options) -> Writer {
+    Writer::open(path.to_owned(), options).unwrap()
 }
 
 pub fn put(writer: &mut Writer, key: &str, value: &str) {

@@ -5,19 +5,15 @@ use super::{
     directory::Directory,
     engine,
     summary::{Summary, record_key},
+    values::Engine,
 };
 use crate::{Error, Result};
-use crate::{
-    core::State,
-    history::{Change, History},
-    plan::Plan,
-    record::Record,
-};
+use crate::{core::State, history::Change, plan::Plan, record::Record, resident::Residents};
 use fjall::{
     Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode,
     config::{BlockSizePolicy, FilterPolicy, PinningPolicy},
 };
-use std::{io, path::Path};
+use std::{io, path::Path, sync::Arc};
 
 /// So many records of a backup are written together.
 const FILLED_AT_ONCE: usize = 1_000;
@@ -30,13 +26,17 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens the log, verifies all of it, and reads the state that it leads to; makes an empty one where there is none.
-    pub fn open(directory: &Directory) -> Result<(Log, State)> {
-        if directory.has_store()? {
-            Log::recover(directory)
+    /// Opens the log, verifies all of it, and reads the state that it leads to, of which so many bytes of values will be in
+    /// memory; makes an empty one where there is none.
+    pub fn open(directory: &Directory, memory: usize) -> Result<(Log, State)> {
+        let (log, state) = if directory.has_store()? {
+            Log::recover(directory)?
         } else {
-            Ok((directory.create(|| Log::create(directory))?, State::default()))
-        }
+            (directory.create(|| Log::create(directory))?, State::default())
+        };
+        let engine = Engine::new(directory.path.clone(), log.database.clone(), log.records.clone());
+        let disk = Some((Arc::new(engine), Residents::new(memory)));
+        Ok((log, State { disk, ..state }))
     }
 
     fn create(directory: &Directory) -> Result<Log> {
@@ -104,15 +104,15 @@ impl Log {
         self.records.major_compact()
     }
 
-    /// Writes planned changes and removes what the history up to `cut` alone needed; returns when it is on disk.
-    pub fn write(&mut self, plan: &Plan, cut: u64, history: &History) -> fjall::Result<()> {
+    /// Writes planned changes and removes what only the history needed that is gone up to `cut`; returns when it is on disk.
+    pub fn write(&mut self, plan: &Plan, cut: u64, gone: &[Change]) -> fjall::Result<()> {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         let mut summary = Summary { revision: plan.revision, compacted: cut, ..self.summary };
         for Change { record, .. } in &plan.changes {
             batch.insert(&self.records, record_key(record), record.bytes().clone());
             summary.add(record);
         }
-        for change in history.until(cut) {
+        for change in gone {
             let removal = Some(&change.record).filter(|record| record.is_removal());
             for record in change.previous.iter().chain(removal) {
                 batch.remove(&self.records, record_key(record));
@@ -129,17 +129,17 @@ impl Log {
     }
 }
 
-/// Starts the engine. Its caches are small, because nothing is read from it after it was opened, and so are its tables in
-/// memory, because they keep values that are replaced from being freed. Of several workers one would turn around without
-/// rest while another compacts.
+/// Starts the engine. Its cache is small, because values that are read are kept in memory by themselves, and so are its
+/// tables in memory, because they keep values from being freed. A record is in one table only, which needs no filter to be
+/// found. Of several workers one would turn around without rest while another compacts.
 fn start(path: &Path) -> fjall::Result<(Database, Keyspace)> {
-    let database = Database::builder(path).cache_size(1 << 20).worker_threads(1).open()?;
+    let database = Database::builder(path).cache_size(4 << 20).worker_threads(1).open()?;
     let options = || {
         KeyspaceCreateOptions::default()
-            .max_memtable_size(16 << 20)
-            .data_block_size_policy(BlockSizePolicy::all(16 << 10))
+            .max_memtable_size(8 << 20)
+            .data_block_size_policy(BlockSizePolicy::all(8 << 10))
             .filter_policy(FilterPolicy::disabled())
-            .index_block_pinning_policy(PinningPolicy::all(false))
+            .index_block_pinning_policy(PinningPolicy::all(true))
             .filter_block_pinning_policy(PinningPolicy::all(false))
     };
     let records = database.keyspace("records", options)?;
@@ -155,7 +155,7 @@ fn load(directory: &Directory, records: &Keyspace, summary: &Summary) -> Result<
         if at[..] == summary.key() {
             continue;
         }
-        let record = Record::read(&bytes).filter(|record| record_key(record) == at[..]);
+        let record = Record::read_outline(&bytes).filter(|record| record_key(record) == at[..]);
         let record = record.ok_or_else(|| directory.damaged("a record cannot be read"))?;
         found.add(&record);
         state

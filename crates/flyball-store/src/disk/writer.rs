@@ -2,7 +2,7 @@
 
 use super::{directory::Directory, log::Log, queue::Receiver};
 use crate::{Committed, Error, Op, Options, Result};
-use crate::{core::Core, plan::Plan};
+use crate::{core::Core, history::Change, plan::Plan};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -62,7 +62,7 @@ struct Batch {
 impl Writer {
     pub fn open(path: PathBuf, options: Options) -> Result<Writer> {
         let directory = Directory::open(&path)?;
-        let (log, state) = Log::open(&directory)?;
+        let (log, state) = Log::open(&directory, options.memory_bytes)?;
         let core = Arc::new(Core::new(options, state));
         Ok(Writer { core, log, failure: None, path, directory })
     }
@@ -80,13 +80,15 @@ impl Writer {
     /// Does some jobs; returns whom to tell when the store is closed, if that was asked for.
     pub fn write(&mut self, jobs: impl Iterator<Item = Job>) -> Option<Reply<()>> {
         let batch = self.decide(jobs);
-        self.persist(&batch);
+        let gone = self.persist(&batch);
         if let Some(failure) = &self.failure {
             return batch.refuse(&self.path, failure);
         }
-        self.core.apply(&batch.plan, batch.cut);
+        self.core.apply(&batch.plan);
         let (plan, closing) = batch.answer();
         self.core.publish(&plan);
+        // Not before: what is freed here keeps nobody waiting.
+        drop((plan, gone));
         closing
     }
 
@@ -97,7 +99,7 @@ impl Writer {
         let (mut commits, mut compactions, mut closing) = (Vec::new(), Vec::new(), None);
         for job in jobs {
             match job {
-                Job::Commit { ops, reply } => commits.push((reply, plan.add(&state.index, ops))),
+                Job::Commit { ops, reply } => commits.push((reply, plan.add(&state, ops))),
                 Job::Compact { revision, reply } => {
                     let checked = state.check(revision);
                     cut = if checked.is_ok() { cut.max(revision) } else { cut };
@@ -110,14 +112,17 @@ impl Writer {
         Batch { plan, cut, commits, compactions, closing }
     }
 
-    /// Makes a batch durable, or remembers why not; after a failure nothing is known of what is on disk.
-    fn persist(&mut self, batch: &Batch) {
-        let state = self.core.state();
-        let is_idle = batch.plan.changes.is_empty() && batch.cut == state.history.compacted();
-        if self.failure.is_none() && !is_idle {
-            let written = self.log.write(&batch.plan, batch.cut, &state.history);
-            self.failure = written.err().map(Arc::new);
+    /// Makes a batch durable, or remembers why not; after a failure nothing is known of what is on disk. Returns the history
+    /// that ends with it.
+    fn persist(&mut self, batch: &Batch) -> Vec<Change> {
+        let is_idle = batch.plan.changes.is_empty() && batch.cut == self.core.state().history.compacted();
+        if self.failure.is_some() || is_idle {
+            return Vec::new();
         }
+        // First for readers and then on disk, so that nobody looks for what is gone.
+        let gone = self.core.cut(batch.cut);
+        self.failure = self.log.write(&batch.plan, batch.cut, &gone).err().map(Arc::new);
+        gone
     }
 }
 
@@ -161,7 +166,7 @@ mod tests {
         let text = answer.try_recv().unwrap().unwrap_err().to_string();
         let expected = "write to the data directory DIR: nothing is written until the store is opened again";
         assert_eq!(text.replace(&directory.path().display().to_string(), "DIR"), expected);
-        assert_eq!(writer.core.get(b"/a").unwrap().value, "one");
+        assert_eq!(writer.core.get(b"/a").unwrap().unwrap().value, "one");
         writer.close();
         assert_eq!(damage::open(directory.path()).core.revision(), 1);
     }

@@ -3,6 +3,7 @@
 use crate::{
     Error, Options, Result, Watch,
     history::{Change, History},
+    view::View,
     watchers::Watchers,
 };
 use bytes::Bytes;
@@ -46,7 +47,7 @@ impl Recent {
                 return Err(Error::Compacted { requested: after, oldest });
             }
             // What is already committed but not told yet comes through the queue.
-            Ok((state.history.since(after), state.revision.max(after)))
+            Ok((state.history.since(after), state.revision.max(after), View::default()))
         })
     }
 
@@ -60,7 +61,7 @@ impl Recent {
         state.revision = revision;
         drop(state);
         drop(gone);
-        self.watchers.publish(changes, revision);
+        self.watchers.publish(changes, revision, View::default);
     }
 
     /// Begins anew after a revision, because what led there is not to be had: ends all watches.
@@ -71,6 +72,6 @@ impl Recent {
         state.revision = revision;
         drop(state);
         self.watchers.end(|| Error::Compacted { requested, oldest: revision });
-        self.watchers.publish(&[], revision);
+        self.watchers.publish(&[], revision, View::default);
     }
 }

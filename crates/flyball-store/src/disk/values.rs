@@ -1,0 +1,90 @@
+//! Reads values from the engine beside the writer, until the store is closed.
+
+use super::summary::record_key;
+use crate::{Error, Result, record::Record, view::View};
+use fjall::{Database, Keyspace, Readable, Snapshot};
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+/// The engine, as long as it is open. The directory is left to others when the last one who reads is through.
+pub(crate) struct Engine {
+    path: PathBuf,
+    opened: RwLock<Option<(Database, Keyspace)>>,
+}
+
+/// The values in the engine at one moment. What is removed afterwards is kept there as long as this is.
+pub(crate) struct Values {
+    engine: Arc<Engine>,
+    at: Snapshot,
+}
+
+impl Engine {
+    pub fn new(path: PathBuf, database: Database, records: Keyspace) -> Engine {
+        Engine { path, opened: RwLock::new(Some((database, records))) }
+    }
+
+    /// What the engine holds now; nothing where it is closed.
+    pub fn view(self: &Arc<Self>) -> View {
+        let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        let values = |(database, _): &(Database, _)| View::of(Values { engine: self.clone(), at: database.snapshot() });
+        opened.as_ref().map(values).unwrap_or_default()
+    }
+
+    /// Waits for those who read, and lets nobody read any more.
+    pub fn close(&self) {
+        let opened = self.opened.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(opened);
+    }
+}
+
+impl Values {
+    /// Reads a record of which only the outline is in memory.
+    pub fn read(&self, outline: &Record) -> Result<Record> {
+        let path = &self.engine.path;
+        let opened = self.engine.opened.read().unwrap_or_else(PoisonError::into_inner);
+        let Some((_, records)) = opened.as_ref() else {
+            return Err(Error::Closed);
+        };
+        let found = self.at.get(records, record_key(outline)).map_err(|error| Error::read(path, error))?;
+        let record = found.as_deref().and_then(Record::read).filter(|record| record.is_same(outline));
+        record.ok_or_else(|| Error::Damaged {
+            path: path.clone(),
+            reason: "a record cannot be read".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Error, Options, disk::damage};
+    use std::{fs, path::Path};
+
+    /// Cuts off every table; returns how many.
+    fn cut_off(path: &Path) -> usize {
+        let tables = fs::read_dir(path.join("store/keyspaces/1/tables")).unwrap();
+        let files = tables.map(|file| fs::File::options().write(true).open(file.unwrap().path()).unwrap());
+        files.map(|file| file.set_len(0).unwrap()).count()
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_read_is_an_error_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { memory_bytes: 0, ..Options::default() };
+        let mut writer = damage::open_with(directory.path(), options);
+        // More than the engine's cache holds.
+        let keys: Vec<_> = (0..80).map(|n| format!("/{n:02}")).collect();
+        let big = "b".repeat(100_000);
+        keys.iter().for_each(|key| damage::put(&mut writer, key, &big));
+        writer.log.flush().unwrap();
+        assert!(keys.iter().all(|key| writer.core.get(key.as_bytes()).unwrap().unwrap().value == big));
+        assert!(cut_off(directory.path()) > 0);
+        let errors: Vec<_> = keys.iter().filter_map(|key| writer.core.get(key.as_bytes()).err()).collect();
+        assert!(!errors.is_empty());
+        let is_named = |error: &Error| matches!(error, Error::Read { .. } | Error::Damaged { .. });
+        assert!(errors.iter().all(is_named), "{errors:?}");
+        damage::put(&mut writer, "/new", "still here");
+        assert_eq!(writer.core.get(b"/new").unwrap().unwrap().value, "still here");
+    }
+}

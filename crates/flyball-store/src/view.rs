@@ -1,0 +1,52 @@
+//! The values that a reader needs and memory does not hold, as of the moment at which it looked.
+
+use crate::{Entry, Error, Event, Result, disk::Values, history::Change, record::Record};
+use std::sync::Arc;
+
+/// Where values are read that are not in memory. Everything that a state leads to is in the view that was taken with it,
+/// whatever is removed later. The empty view finds nothing: all is in memory, or the store is closed.
+#[derive(Clone, Default)]
+pub(crate) struct View(Option<Arc<Values>>);
+
+impl View {
+    pub fn of(values: Values) -> View {
+        View(Some(Arc::new(values)))
+    }
+
+    /// A record with its value.
+    pub fn whole(&self, record: &Record) -> Result<Record> {
+        match &self.0 {
+            _ if record.is_whole() => Ok(record.clone()),
+            Some(values) => values.read(record),
+            None => Err(Error::Closed),
+        }
+    }
+
+    pub fn entry(&self, record: &Record) -> Result<Entry> {
+        match record.entry() {
+            Some(entry) => Ok(entry),
+            None => self.whole(record)?.entry().ok_or(Error::Closed),
+        }
+    }
+
+    /// What a watcher gets of a change.
+    pub fn event(&self, change: &Change) -> Result<Event> {
+        let revision = change.revision();
+        let previous = change.previous.as_ref().map(|record| self.entry(record)).transpose()?;
+        let (value, last) = if change.record.is_removal() {
+            let last = previous.clone().map(|entry| entry.removed_at(revision).value);
+            (None, last.unwrap_or_default())
+        } else {
+            let value = self.entry(&change.record)?.value;
+            (Some(value.clone()), value)
+        };
+        Ok(Event {
+            revision,
+            key: change.record.key_bytes(),
+            value,
+            last,
+            created: previous.is_none(),
+            previous,
+        })
+    }
+}
