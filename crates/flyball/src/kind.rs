@@ -73,6 +73,11 @@ impl Kind {
         Kind { form: Form::Metadata, ..self }
     }
 
+    /// Whether all of an object is kept.
+    pub(crate) fn is_kept_whole(&self) -> bool {
+        self.form == Form::Whole && !self.selection.transforms()
+    }
+
     pub(crate) fn id(&self) -> KindId {
         KindId {
             api_version: self.resource.api_version.clone(),

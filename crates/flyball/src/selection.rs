@@ -106,6 +106,11 @@ impl Selection {
         self.fields.iter().all(|field| field.holds(&whole))
     }
 
+    /// Whether less may be kept of an object than was sent.
+    pub(crate) fn transforms(&self) -> bool {
+        self.transform.is_some()
+    }
+
     /// What is kept of an object.
     pub(crate) fn transformed(&self, object: Object) -> Object {
         let Some(Transform(transform)) = &self.transform else {

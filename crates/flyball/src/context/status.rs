@@ -1,5 +1,8 @@
 //! `Context::set_status`: the status of the object being reconciled, written only if it differs.
 
+mod merge;
+mod owned;
+
 use super::{
     Context,
     apply::{hash, without_nulls},
@@ -10,51 +13,81 @@ use kube::api::{Patch, PatchParams, Request};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// What is sent.
+struct Change {
+    /// A merge patch of the status.
+    status: Value,
+    /// The version that it was made for, where that matters.
+    version: Option<String>,
+}
+
 impl Context {
-    /// Sets the status of the object being reconciled, by server-side apply to its `status` subresource.
+    /// Sets the status of the object being reconciled, by a merge patch of its `status` subresource.
     ///
     /// What other managers have set in the status stays; what this operator set before and does not set now goes. Nothing is
     /// sent if the object already has this status.
     pub async fn set_status(&self, status: impl Serialize) -> Result<()> {
         let mut status = serde_json::to_value(status)?;
         without_nulls(&mut status);
-        let (key, hash) = (&self.object.key, hash(&status));
+        let hash = hash(&status);
         let current = self.current();
-        let written = self.mirror.notes(key).status.filter(|(before, _)| *before == hash);
-        if is_set(&current, &status, written.map(|(_, version)| version)) {
+        let noted = self.mirror.notes(&self.object.key).status;
+        let before = current.field("status").unwrap_or_else(|| json!({}));
+        if is_set(&current, &before, &status, noted.filter(|(before, _)| *before == hash)) {
             return Ok(());
         }
-        let mut metadata = json!({ "name": key.name(), "uid": &*self.object.uid });
-        if let Some(namespace) = key.namespace() {
-            metadata["namespace"] = namespace.into();
-        }
-        let (version, kind) = (&self.kind().resource.api_version, self.kind().name());
-        let body = json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "status": status });
-        let params = PatchParams::apply(&self.operator.name).force();
-        let collection = Request::new(self.kind().path(key.namespace()));
-        let request = collection.patch_subresource("status", key.name(), &params, &Patch::Apply(&body))?;
-        let (_, text) = self.request(request).await.map_err(attempt("set status of", self.kind(), key))?;
-        let version = Object::parse(text)?.version;
-        self.mirror.note(key, |notes| notes.status = Some((hash, version)));
+        let version = match self.change(&before, status, noted.map(|(hash, _)| hash)).await? {
+            Some(change) => self.patch_status(change).await?,
+            None => current.version,
+        };
+        self.mirror.note(&self.object.key, |notes| notes.status = Some((hash, version)));
         Ok(())
+    }
+
+    /// What makes `status` of what was there `before`, `ours` being the hash of what was last set; none if nothing does.
+    ///
+    /// Only where something might have to go that others have set is the API server asked who set it.
+    async fn change(&self, before: &Value, status: Value, ours: Option<u64>) -> Result<Option<Change>> {
+        let is_whole = self.kind().is_kept_whole();
+        if is_whole && !merge::has_more(before, &status) {
+            return Ok(Some(Change { status, version: None }));
+        }
+        if is_whole && ours == Some(hash(before)) {
+            return Ok(Some(Change { status: merge::patch(before, &status), version: None }));
+        }
+        let key = &self.object.key;
+        let request = Request::new(self.kind().path(key.namespace())).get(key.name(), &Default::default())?;
+        let (_, text) = self.request(request).await.map_err(attempt("get", self.kind(), key))?;
+        let live: Value = serde_json::from_str(&text)?;
+        let wanted = owned::merged(&live, &self.operator.name, &status);
+        let version = live["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+        let change = Change { status: merge::patch(&live["status"], &wanted), version };
+        Ok((live["status"] != wanted).then_some(change))
+    }
+
+    /// Sends a change, and answers with the version of the object afterwards.
+    async fn patch_status(&self, change: Change) -> Result<u64> {
+        let key = &self.object.key;
+        let mut metadata = json!({ "uid": &*self.object.uid });
+        if let Some(version) = change.version {
+            metadata["resourceVersion"] = version.into();
+        }
+        let body = json!({ "metadata": metadata, "status": change.status });
+        let params = PatchParams {
+            field_manager: Some(self.operator.name.clone()),
+            ..PatchParams::default()
+        };
+        let collection = Request::new(self.kind().path(key.namespace()));
+        let request = collection.patch_subresource("status", key.name(), &params, &Patch::Merge(&body))?;
+        let (_, text) = self.request(request).await.map_err(attempt("set status of", self.kind(), key))?;
+        Ok(Object::parse(text)?.version)
     }
 }
 
-/// Whether an object has this status, `written` being its version after the same status was last set.
+/// Whether an object that has the status `before` has this one, `written` being known if the same was set last.
 ///
 /// A status that the server keeps differently than it was sent is found by the version; one that others write to as well is
 /// found by comparing what is ours.
-fn is_set(object: &Object, status: &Value, written: Option<u64>) -> bool {
-    let current = object.field("status").unwrap_or_else(|| json!({}));
-    current == *status || written.is_some_and(|version| object.version == version || contains(&current, status))
-}
-
-/// Whether `whole` has every field of `part`, with the same value.
-fn contains(whole: &Value, part: &Value) -> bool {
-    match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => part
-            .iter()
-            .all(|(name, value)| whole.get(name).is_some_and(|whole| contains(whole, value))),
-        _ => whole == part,
-    }
+fn is_set(object: &Object, before: &Value, status: &Value, written: Option<(u64, u64)>) -> bool {
+    before == status || written.is_some_and(|(_, version)| object.version == version || merge::contains(before, status))
 }

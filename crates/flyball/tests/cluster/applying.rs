@@ -9,7 +9,10 @@ use k8s_openapi::{
         core::v1::{ConfigMap, Namespace, Secret},
     },
 };
-use kube::api::{Patch, PatchParams};
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams},
+};
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
@@ -220,7 +223,7 @@ async fn a_status_is_written_once_and_leaves_what_others_wrote() {
     pass(Duration::from_secs(1)).await;
     assert_eq!(
         world.writes(),
-        ["PATCH /apis/apps/v1/namespaces/default/deployments/ada/status?&force=true&fieldManager=reporter"]
+        ["PATCH /apis/apps/v1/namespaces/default/deployments/ada/status?&fieldManager=reporter"]
     );
 
     let other = json!({ "status": { "readyReplicas": 1 } });
@@ -230,6 +233,100 @@ async fn a_status_is_written_once_and_leaves_what_others_wrote() {
     assert_eq!(world.writes(), [""; 0]);
     let status = api.get("ada").await.unwrap().status.unwrap();
     assert_eq!((status.replicas, status.ready_replicas), (Some(3), Some(1)));
+}
+
+fn deployment(name: &str) -> Deployment {
+    let labels = json!({ "app": name });
+    let template =
+        json!({ "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "a", "image": "b" }] } });
+    let spec = json!({ "replicas": 3, "selector": { "matchLabels": labels }, "template": template });
+    serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap()
+}
+
+/// An operator that says more of an object for as long as its label `brief` is missing.
+fn reporter() -> Operator {
+    async fn report(deployment: Arc<Deployment>, ctx: Context) -> Result {
+        let condition = |name: &str| json!({ "type": name, "status": "True" });
+        let brief = deployment.labels().contains_key("brief");
+        let status = if brief {
+            json!({ "replicas": 3, "conditions": [condition("Kept")] })
+        } else {
+            json!({ "replicas": 3, "updatedReplicas": 2, "conditions": [condition("Kept"), condition("Gone")] })
+        };
+        ctx.set_status(status).await?;
+        Ok(Action::await_change())
+    }
+    Operator::new("reporter").controller(Controller::new(report))
+}
+
+async fn be_brief(world: &World) -> (Option<i32>, Option<i32>, Vec<String>) {
+    world
+        .merge::<Deployment>("ada", json!({ "metadata": { "labels": { "brief": "yes" } } }))
+        .await;
+    pass(Duration::from_secs(1)).await;
+    let status = world.api::<Deployment>().get("ada").await.unwrap().status.unwrap();
+    let conditions = status.conditions.unwrap_or_default();
+    (
+        status.updated_replicas,
+        status.ready_replicas,
+        conditions.into_iter().map(|condition| condition.type_).collect(),
+    )
+}
+
+async fn say_something_too(world: &World) {
+    let condition = json!({ "type": "Foreign", "status": "True" });
+    let mut conditions = vec![condition];
+    let api = world.api::<Deployment>();
+    let status = api.get("ada").await.unwrap().status.unwrap();
+    conditions.extend(status.conditions.iter().flatten().map(|known| serde_json::to_value(known).unwrap()));
+    let other = json!({ "status": { "readyReplicas": 1, "conditions": conditions } });
+    let params = PatchParams {
+        field_manager: Some("somebody".into()),
+        ..PatchParams::default()
+    };
+    api.patch_status("ada", &params, &Patch::Merge(other)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_longer_in_a_status_goes_by_the_same_write() {
+    let world = World::start().await;
+    let _running = world.run(&reporter()).await;
+    world.create(deployment("ada")).await;
+    pass(Duration::from_secs(1)).await;
+    world.writes();
+
+    assert_eq!(be_brief(&world).await, (None, None, vec!["Kept".into()]));
+    let status = |request: &String| request.contains("/ada");
+    let requests: Vec<String> = world.writes().into_iter().filter(status).collect();
+    assert_eq!(requests.len(), 1, "one for the status: {requests:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_longer_in_a_shared_status_goes_and_what_others_set_stays() {
+    let world = World::start().await;
+    let _running = world.run(&reporter()).await;
+    world.create(deployment("ada")).await;
+    pass(Duration::from_secs(1)).await;
+    say_something_too(&world).await;
+
+    let left = vec!["Foreign".into(), "Kept".into()];
+    assert_eq!(be_brief(&world).await, (None, Some(1), left));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_process_of_the_operator_set_in_a_status_goes_too() {
+    let world = World::start().await;
+    let running = world.run(&reporter()).await;
+    world.create(deployment("ada")).await;
+    pass(Duration::from_secs(1)).await;
+    say_something_too(&world).await;
+    pass(Duration::from_secs(1)).await;
+    running.stop().await;
+    let _running = world.run(&reporter()).await;
+    pass(Duration::from_secs(1)).await;
+
+    let left = vec!["Foreign".into(), "Kept".into()];
+    assert_eq!(be_brief(&world).await, (None, Some(1), left));
 }
 
 #[tokio::test(start_paused = true)]
