@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::family::{Case, Family, change};
+use super::family::{Case, Family, Tightened, change};
 use crate::requests::normal::Normal;
 use crate::requests::script::{Request, Until};
 use crate::requests::send::{Answer, Content, Session};
@@ -23,15 +23,64 @@ pub async fn ask(client: &kube::Client, families: &[Family], text: &str) -> Resu
         if let Some(definition) = family.definition.as_ref().filter(|_| is_asked(family, text)) {
             define(&mut session, family, definition).await?;
         }
-        for case in &family.cases {
-            let name = format!("{}/{}", family.name, case.name);
-            if name.contains(text) {
-                let answer = ask_case(&mut session, family, case).await.map_err(|error| format!("{name}: {error}"))?;
-                outcomes.insert(name, shown(&normal, &answer));
-            }
+        let name = |case: &Case| format!("{}/{}", family.name, case.name);
+        let asked: Vec<&Case> = family.cases.iter().filter(|case| name(case).contains(text)).collect();
+        if let Some(tightened) = family.tightened.as_ref().filter(|_| !asked.is_empty()) {
+            let answers = ask_tightened(&mut session, family, tightened, &asked).await;
+            let answers = answers.map_err(|error| format!("{}: {error}", family.name))?;
+            outcomes.extend(asked.iter().zip(&answers).map(|(case, answer)| (name(case), shown(&normal, answer))));
+            continue;
+        }
+        for case in asked {
+            let answer = ask_case(&mut session, family, case).await;
+            let answer = answer.map_err(|error| format!("{}: {error}", name(case)))?;
+            outcomes.insert(name(case), shown(&normal, &answer));
         }
     }
     Ok(outcomes)
+}
+
+/// Creates every object, asks more of them all, and then updates them.
+async fn ask_tightened(
+    session: &mut Session,
+    family: &Family,
+    tightened: &Tightened,
+    cases: &[&Case],
+) -> Result<Vec<Answer>, String> {
+    let mut objects = Vec::new();
+    for case in cases {
+        objects.push(create(session, family, case).await.map_err(|error| format!("{}: {error}", case.name))?);
+    }
+    tighten(session, family, tightened).await?;
+    let mut answers = Vec::new();
+    for (case, mut live) in cases.iter().zip(objects) {
+        let changes = case.update.as_ref().ok_or_else(|| format!("{}: it updates nothing", case.name))?;
+        change(&mut live, changes);
+        answers.push(replace(session, family, case, live).await?);
+    }
+    Ok(answers)
+}
+
+/// Changes a family's definition and waits until it refuses what it took before.
+async fn tighten(session: &mut Session, family: &Family, tightened: &Tightened) -> Result<(), String> {
+    let name = family.definition.as_ref().and_then(|definition| definition["metadata"]["name"].as_str());
+    let path = format!(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}",
+        name.ok_or("there is no definition to change")?
+    );
+    let Content::Json(mut definition) = session.send(&request(format!("GET {path}"), None)).await?.content else {
+        return Err("the definition cannot be read".into());
+    };
+    change(&mut definition, &tightened.set);
+    let changed = session.send(&request(format!("PUT {path}"), Some(definition))).await?;
+    if changed.status != 200 {
+        return Err(format!("the definition was refused: {:?}", changed.content));
+    }
+    let mut object = family.object.clone();
+    change(&mut object, &tightened.refuses);
+    let mut refused = request(format!("POST {}?dryRun=All", family.path), Some(object));
+    refused.until = Some(Until { status: Some(422), contains: None, lacks: None });
+    session.send(&refused).await.map(drop)
 }
 
 fn is_asked(family: &Family, text: &str) -> bool {
@@ -69,21 +118,30 @@ fn request(line: String, body: Option<Value>) -> Request {
 }
 
 async fn ask_case(session: &mut Session, family: &Family, case: &Case) -> Result<Answer, String> {
-    let (path, object) = (&family.path, case.object(family));
     let Some(changes) = &case.update else {
-        return session.send(&request(format!("POST {path}?dryRun=All"), Some(object))).await;
+        let line = format!("POST {}?dryRun=All", family.path);
+        return session.send(&request(line, Some(case.object(family)))).await;
     };
-    let created = session.send(&request(format!("POST {path}"), Some(object))).await?;
-    let Content::Json(mut live) = created.content else {
-        return Err("the object was not created".into());
-    };
-    if created.status != 201 {
-        return Err(format!("the object was not created: {live}"));
-    }
-    let name = live["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let mut live = create(session, family, case).await?;
     change(&mut live, changes);
+    replace(session, family, case, live).await
+}
+
+/// Really creates a case's object.
+async fn create(session: &mut Session, family: &Family, case: &Case) -> Result<Value, String> {
+    let created = session.send(&request(format!("POST {}", family.path), Some(case.object(family)))).await?;
+    match created.content {
+        Content::Json(live) if created.status == 201 => Ok(live),
+        other => Err(format!("the object was not created: {other:?}")),
+    }
+}
+
+/// Puts a changed object in the place of the one that was created, without persisting it.
+async fn replace(session: &mut Session, family: &Family, case: &Case, object: Value) -> Result<Answer, String> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let part = case.part.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
-    session.send(&request(format!("PUT {path}/{name}{part}?dryRun=All"), Some(live))).await
+    let line = format!("PUT {}/{name}{part}?dryRun=All", family.path);
+    session.send(&request(line, Some(object))).await
 }
 
 /// `{code, warnings, body}` of an answer, without what belongs to the moment.

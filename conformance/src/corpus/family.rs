@@ -21,10 +21,22 @@ pub struct Family {
     pub path: String,
     /// The CustomResourceDefinition that has to be there first.
     pub definition: Option<Value>,
+    /// What the definition becomes when the objects are there and are about to be updated.
+    pub tightened: Option<Tightened>,
     /// An object that the real server takes.
     pub object: Value,
     /// What is made of it.
     pub cases: Vec<Case>,
+}
+
+/// A definition that asks more than it did.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tightened {
+    /// What is changed of the definition.
+    pub set: Changes,
+    /// What is changed of the good object so that the definition refuses it from then on.
+    pub refuses: Changes,
 }
 
 /// JSON pointers and the values that take their place; `null` takes a field away, `/-` at the end appends.
