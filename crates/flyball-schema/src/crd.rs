@@ -7,6 +7,7 @@ mod defaults;
 mod openapi;
 mod props;
 mod structural;
+mod write;
 
 use crate::decode::DecodeError;
 use crate::schema::{Node, SchemaId, Schemas};
@@ -33,6 +34,20 @@ impl Structural {
     /// drops what is unknown and nulls that may not be. Returns what strict field validation has against it.
     pub fn coerce(&self, value: &mut Value) -> Result<Vec<String>, DecodeError> {
         coerce::coerce(self, value)
+    }
+
+    /// An `openAPIV3Schema` that says the same: read again, it validates, defaults and prunes as this does.
+    ///
+    /// ```
+    /// use flyball_schema::crd::{self, Status};
+    /// use serde_json::json;
+    ///
+    /// let schema = json!({"type": "object", "properties": {"spec": {"type": "string", "description": "Words.", "maxLength": 9}}});
+    /// let read = crd::read(&schema, "schema", Status::Plain).unwrap();
+    /// assert_eq!(read.to_schema()["properties"]["spec"], json!({"type": "string", "maxLength": 9}));
+    /// ```
+    pub fn to_schema(&self) -> Value {
+        write::resource(self.node())
     }
 
     /// The type of an object about which nothing is known but that it is a resource.

@@ -7,56 +7,53 @@ use serde_json::{Map, Value, json};
 
 const SEEDS: u64 = 20;
 
-#[test]
-fn what_is_written_is_read_again() {
+/// Calls with every kind and seed: what they are called, the kind's type, and randomness.
+fn for_all(check: impl Fn(&str, Node<'_>, &mut Random)) {
     let kinds = kinds::builtin();
     for resource in &kinds.resources {
-        let Some(node) = resource.schema.map(|id| kinds.schemas.node(id)) else {
-            continue;
-        };
+        let Some(id) = resource.schema else { continue };
         for seed in 0..SEEDS {
-            let mut random = Random(seed);
-            let mut object = random.object(node, 0);
-            for field in ["apiVersion", "kind"] {
-                object.remove(field);
-            }
-            let object = Value::Object(object);
-            let name = &resource.kind;
-            let bytes = protobuf::encode(&object, node).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
-            let read = protobuf::decode(&bytes, node).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
-            assert_eq!(read, object, "{name}, seed {seed}");
+            let name = format!("{}, seed {seed}", resource.kind);
+            check(&name, kinds.schemas.node(id), &mut Random(seed));
         }
     }
 }
 
 #[test]
+fn what_is_written_is_read_again() {
+    for_all(|name, node, random| {
+        let mut object = random.object(node, 0);
+        for field in ["apiVersion", "kind"] {
+            object.remove(field);
+        }
+        let object = Value::Object(object);
+        let bytes = protobuf::encode(&object, node).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let read = protobuf::decode(&bytes, node).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(read, object, "{name}");
+    });
+}
+
+#[test]
 fn bytes_that_were_changed_are_read_or_refused() {
-    let kinds = kinds::builtin();
-    for resource in &kinds.resources {
-        let Some(node) = resource.schema.map(|id| kinds.schemas.node(id)) else {
-            continue;
-        };
-        for seed in 0..SEEDS {
-            let mut random = Random(seed);
-            let object = Value::Object(random.object(node, 0));
-            let mut bytes = protobuf::encode(&object, node).expect("what is generated fits");
-            for _ in 0..8 {
-                let at = random.below(bytes.len().max(1));
-                match random.below(3) {
-                    0 => bytes.truncate(at),
-                    1 => bytes.insert(at.min(bytes.len()), random.next() as u8),
-                    _ if !bytes.is_empty() => bytes[at] = random.next() as u8,
-                    _ => {}
-                }
-                if let Ok(value) = protobuf::decode(&bytes, node) {
-                    // What was cut off comes back as zero, once.
-                    let again = protobuf::encode(&value, node).expect("what was read can be written");
-                    let whole = protobuf::decode(&again, node).expect("what was written can be read");
-                    assert_eq!(protobuf::encode(&whole, node), Ok(again), "{}, seed {seed}", resource.kind);
-                }
+    for_all(|name, node, random| {
+        let object = Value::Object(random.object(node, 0));
+        let mut bytes = protobuf::encode(&object, node).expect("what is generated fits");
+        for _ in 0..8 {
+            let at = random.below(bytes.len().max(1));
+            match random.below(3) {
+                0 => bytes.truncate(at),
+                1 => bytes.insert(at.min(bytes.len()), random.next() as u8),
+                _ if !bytes.is_empty() => bytes[at] = random.next() as u8,
+                _ => {}
+            }
+            if let Ok(value) = protobuf::decode(&bytes, node) {
+                // What was cut off comes back as zero, once.
+                let again = protobuf::encode(&value, node).expect("what was read can be written");
+                let whole = protobuf::decode(&again, node).expect("what was written can be read");
+                assert_eq!(protobuf::encode(&whole, node), Ok(again), "{name}");
             }
         }
-    }
+    });
 }
 
 struct Random(u64);

@@ -7,6 +7,7 @@ mod names;
 mod patches;
 mod properties;
 mod quantities;
+mod random;
 mod selectors;
 mod strategic;
 

@@ -1,8 +1,10 @@
 //! Random schemas and random objects: what has to hold whatever they are. A failure names its seed.
 
+use crate::random::{Random, object, schema};
 use flyball_schema::crd::{self, Status, Structural};
-use flyball_schema::{builtin, default, prune};
-use serde_json::{Map, Value, json};
+use flyball_schema::managed_fields::{self, Request};
+use flyball_schema::{builtin, default, prune, validate};
+use serde_json::{Value, json};
 
 const SEEDS: u64 = 200;
 
@@ -66,6 +68,53 @@ fn built_in_kinds_are_defaulted_once_and_never_panic() {
     }
 }
 
+#[test]
+fn a_schema_that_was_written_and_read_back_says_the_same() {
+    for seed in 0..SEEDS / 4 {
+        let mut random = Random(seed);
+        let (schema, structural) = schema(&mut random, seed);
+        let written = structural.to_schema();
+        let again = crd::read(&written, "schema", Status::Plain);
+        let again = again.unwrap_or_else(|wrong| panic!("seed {seed}: {wrong:?} in {written} of {schema}"));
+        assert_eq!(again.to_schema(), written, "seed {seed}: {schema}");
+        for _ in 0..5 {
+            let (new, old) = (object(&mut random, 4), object(&mut random, 4));
+            let (before, after) = (verdicts(&structural, &new, &old), verdicts(&again, &new, &old));
+            assert_eq!(before, after, "seed {seed}: {new} after {old}, {schema} written as {written}");
+        }
+    }
+}
+
+/// All that a schema decides about an object: what is pruned, defaulted, coerced, wrong, wrong anew, and who owns what.
+fn verdicts(structural: &Structural, new: &Value, old: &Value) -> Value {
+    let node = structural.node();
+    let lines = |violations: Vec<_>| violations.iter().map(ToString::to_string).collect::<Vec<String>>();
+    let (mut pruned, mut filled, mut coerced) = (new.clone(), new.clone(), new.clone());
+    let dropped = prune::prune(node, &mut pruned);
+    default::default(node, &mut filled);
+    let complaints = structural.coerce(&mut coerced).map_err(|error| error.to_string());
+    let request = Request {
+        node,
+        live: None,
+        manager: "one",
+        api_version: "example.dev/v1",
+        kind: "Any",
+        subresource: None,
+        reset: &[],
+        versions: &[],
+        now: "2026-01-02T15:04:05Z",
+    };
+    let applied = managed_fields::apply(&request, new, false).map_err(|error| error.to_string());
+    json!({
+        "pruned": [pruned, dropped],
+        "filled": filled,
+        "coerced": [coerced, format!("{complaints:?}")],
+        "wrong": lines(validate::validate(node, new)),
+        "wrong anew": lines(validate::validate_update(node, new, old)),
+        "applied": format!("{applied:?}"),
+    })
+}
+
 /// A spec in which some lists hold what has defaults of its own.
 fn pod(random: &mut Random) -> Value {
     let image = ["a", "a:1", "a@sha256:0"][random.below(3)];
@@ -95,71 +144,5 @@ fn pod(random: &mut Random) -> Value {
         0 => json!({"template": {"spec": spec}}),
         1 => object(random, 3),
         _ => spec,
-    }
-}
-
-fn schema(random: &mut Random, seed: u64) -> (Value, Structural) {
-    let mut properties = Map::new();
-    for name in ["a", "b", "c"] {
-        properties.insert(name.into(), any_type(random, 3));
-    }
-    let schema = json!({"type": "object", "properties": properties});
-    let structural = crd::read(&schema, "schema", Status::Plain);
-    let structural = structural.unwrap_or_else(|wrong| panic!("seed {seed}: {wrong:?} in {schema}"));
-    (schema, structural)
-}
-
-fn any_type(random: &mut Random, depth: usize) -> Value {
-    let scalars = [
-        json!({"type": "string"}),
-        json!({"type": "string", "default": "x"}),
-        json!({"type": "integer", "default": 7}),
-        json!({"type": "boolean"}),
-        json!({"type": "string", "nullable": true, "default": "y"}),
-        json!({"x-kubernetes-int-or-string": true}),
-        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
-    ];
-    match random.below(if depth == 0 { 1 } else { 5 }) {
-        0 => scalars[random.below(scalars.len())].clone(),
-        1 => json!({"type": "array", "items": any_type(random, depth - 1)}),
-        2 => json!({"type": "object", "additionalProperties": any_type(random, depth - 1)}),
-        3 => {
-            json!({"type": "object", "default": {}, "properties": {"a": any_type(random, depth - 1), "d": any_type(random, depth - 1)}})
-        }
-        _ => {
-            json!({"type": "object", "properties": {"b": any_type(random, depth - 1), "c": any_type(random, depth - 1)}})
-        }
-    }
-}
-
-/// An object that may fit the schema or not.
-fn object(random: &mut Random, depth: usize) -> Value {
-    let names = ["a", "b", "c", "d", "e"];
-    let fields = (0..random.below(5)).map(|_| (names[random.below(5)].to_owned(), value(random, depth)));
-    Value::Object(fields.collect::<Vec<_>>().into_iter().collect())
-}
-
-fn value(random: &mut Random, depth: usize) -> Value {
-    match random.below(if depth == 0 { 4 } else { 7 }) {
-        0 => json!("text"),
-        1 => json!(random.below(100)),
-        2 => json!(true),
-        3 => Value::Null,
-        4 => (0..random.below(3)).map(|_| value(random, depth - 1)).collect(),
-        _ => object(random, depth - 1),
-    }
-}
-
-/// Marsaglia's xorshift.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        let mut state = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678_9abc_def1);
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        self.0 = state;
-        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
     }
 }
