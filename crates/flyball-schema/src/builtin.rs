@@ -81,6 +81,13 @@ fn fill_zero(object: &mut Value, field: &str, value: impl Into<Value>) {
     fill(object, field, value);
 }
 
+/// Writes a field, if the object is one.
+fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(field.to_owned(), value.into());
+    }
+}
+
 /// An object in a field, made if it is not one.
 fn at<'a>(object: &'a mut Value, field: &str) -> &'a mut Value {
     if !object.is_object() {

@@ -3,13 +3,15 @@
 
 mod pointer;
 
-use crate::decode::{self, DecodeError, Document, MAX_DEPTH};
+use crate::decode::{DecodeError, Document, MAX_DEPTH};
 use crate::go_text;
 use pointer::Container;
 use serde_json::{Map, Value};
 
 const MOST_OPERATIONS: usize = 10_000;
 const MOST_COPIED_BYTES: usize = 3 * 1024 * 1024;
+/// How many items may change their places; ten thousand operations at the beginning of a long list take Go a minute.
+const MOST_MOVED: usize = 50_000_000;
 
 /// Why a patch was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,11 +68,30 @@ impl JsonPatch {
 
     /// Applies every operation in turn; the first that does not apply ends it.
     pub fn apply(&self, value: &mut Value) -> Result<(), PatchError> {
-        let mut copied = 0;
+        let mut spent = Spent::default();
         for operation in &self.operations {
-            step(value, operation, &mut copied).map_err(PatchError::Inapplicable)?;
+            step(value, operation, &mut spent).map_err(PatchError::Inapplicable)?;
         }
         Ok(())
+    }
+}
+
+/// What the operations so far have cost.
+#[derive(Default)]
+struct Spent {
+    copied: usize,
+    moved: usize,
+}
+
+impl Spent {
+    /// Accounts for values that are looked at or change their places.
+    fn moved(&mut self, count: usize) -> Result<(), String> {
+        self.moved = self.moved.saturating_add(count);
+        if self.moved > MOST_MOVED {
+            Err(format!("the patch moves more than {MOST_MOVED} values"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -105,7 +126,7 @@ fn unfit(value: &Value, place: &str, target: &str) -> PatchError {
 
 const MISSING: &str = "missing value";
 
-fn step(root: &mut Value, operation: &Map<String, Value>, copied: &mut usize) -> Result<(), String> {
+fn step(root: &mut Value, operation: &Map<String, Value>, spent: &mut Spent) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let value = || operation.get("value").cloned().unwrap_or_default();
     let from = || text("from").ok_or(format!("operation, missing from field: {MISSING}"));
@@ -115,23 +136,29 @@ fn step(root: &mut Value, operation: &Map<String, Value>, copied: &mut usize) ->
             root,
             path().map_err(|_| format!("add operation failed to decode path: {MISSING}"))?,
             value(),
+            spent,
         ),
-        "remove" => remove(root, path().map_err(|_| format!("remove operation failed to decode path: {MISSING}"))?),
+        "remove" => remove(
+            root,
+            path().map_err(|_| format!("remove operation failed to decode path: {MISSING}"))?,
+            spent,
+        ),
         "replace" => replace(
             root,
             path().map_err(|error| format!("replace operation failed to decode path: {error}"))?,
             value(),
+            spent,
         ),
         "move" => {
             let from = from().map_err(|error| format!("move operation failed to decode from: {error}"))?;
-            let value = take(root, from)?;
+            let value = take(root, from, spent)?;
             let path = path().map_err(|error| format!("move operation failed to decode path: {error}"))?;
-            move_to(root, path, value)
+            move_to(root, path, value, spent)
         }
         "copy" => {
             let from = from().map_err(|error| format!("copy operation failed to decode from: {error}"))?;
             let path = path().map_err(|_| format!("copy operation failed to decode path: {MISSING}"));
-            copy(root, from, path, copied)
+            copy(root, from, path, spent)
         }
         "test" => {
             let path = path().map_err(|error| format!("test operation failed to decode path: {error}"))?;
@@ -141,35 +168,52 @@ fn step(root: &mut Value, operation: &Map<String, Value>, copied: &mut usize) ->
     }
 }
 
-/// Copies inside of what they copy would nest without end.
-fn check_depth(path: &str, value: &Value) -> Result<(), String> {
+/// What is put inside of what was put there would nest without end.
+fn check_depth(path: &str, value: &Value, spent: &mut Spent) -> Result<(), String> {
     let outside = path.split('/').count();
-    let too_deep = decode::is_deeper_than(value, MAX_DEPTH.saturating_sub(outside));
-    if too_deep {
+    let (size, depth) = extent(value);
+    spent.moved(size)?;
+    if depth > MAX_DEPTH.saturating_sub(outside) {
         Err("exceeded max depth".to_owned())
     } else {
         Ok(())
     }
 }
 
-fn add(root: &mut Value, path: &str, value: Value) -> Result<(), String> {
+/// How many values there are in a value, and how deep they lie in each other.
+fn extent(value: &Value) -> (usize, usize) {
+    let add = |(size, depth): (usize, usize), inner: &Value| {
+        let (more, deeper) = extent(inner);
+        (size + more, depth.max(deeper + 1))
+    };
+    match value {
+        Value::Array(items) => items.iter().fold((1, 1), add),
+        Value::Object(fields) => fields.values().fold((1, 1), add),
+        _ => (1, 0),
+    }
+}
+
+fn add(root: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), String> {
     let (container, key) = Container::find(root, path)
         .ok_or_else(|| format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}"))?;
+    check_depth(path, &value, spent)?;
+    spent.moved(container.behind(&key))?;
     container
         .add(&key, value)
         .map_err(|error| format!("error in add for path: '{path}': {error}"))
 }
 
-fn remove(root: &mut Value, path: &str) -> Result<(), String> {
+fn remove(root: &mut Value, path: &str, spent: &mut Spent) -> Result<(), String> {
     let (container, key) = Container::find(root, path)
         .ok_or_else(|| format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}"))?;
+    spent.moved(container.behind(&key))?;
     container
         .remove(&key)
         .map_err(|error| format!("error in remove for path: '{path}': {error}"))?;
     Ok(())
 }
 
-fn replace(root: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn replace(root: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), String> {
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             // Go wraps an error that is not there.
@@ -180,45 +224,49 @@ fn replace(root: &mut Value, path: &str, value: Value) -> Result<(), String> {
     }
     let (container, key) = Container::find(root, path)
         .ok_or_else(|| format!("replace operation does not apply: doc is missing path: {path}: {MISSING}"))?;
-    check_depth(path, &value)?;
+    check_depth(path, &value, spent)?;
     let missing = |_| format!("replace operation does not apply: doc is missing key: {path}: {MISSING}");
     container.set(&key, value).map_err(missing)
 }
 
-fn take(root: &mut Value, from: &str) -> Result<Value, String> {
+fn take(root: &mut Value, from: &str, spent: &mut Spent) -> Result<Value, String> {
     let (container, key) = Container::find(root, from)
         .ok_or_else(|| format!("move operation does not apply: doc is missing from path: {from}: {MISSING}"))?;
+    spent.moved(container.behind(&key))?;
     container
         .remove(&key)
         .map_err(|error| format!("error in move for path: '{key}': {error}"))
 }
 
-fn move_to(root: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn move_to(root: &mut Value, path: &str, value: Value, spent: &mut Spent) -> Result<(), String> {
     let (container, key) = Container::find(root, path)
         .ok_or_else(|| format!("move operation does not apply: doc is missing destination path: {path}: {MISSING}"))?;
+    check_depth(path, &value, spent)?;
+    spent.moved(container.behind(&key))?;
     container
         .add(&key, value)
         .map_err(|error| format!("error in move for path: '{path}': {error}"))
 }
 
-fn copy(root: &mut Value, from: &str, path: Result<&str, String>, copied: &mut usize) -> Result<(), String> {
+fn copy(root: &mut Value, from: &str, path: Result<&str, String>, spent: &mut Spent) -> Result<(), String> {
     let (container, key) = Container::find(root, from)
         .ok_or_else(|| format!("copy operation does not apply: doc is missing from path: {from}: {MISSING}"))?;
     let value = container
         .get(&key)
         .map_err(|error| format!("error in copy for from: '{from}': {error}"))?;
     let path = path?;
-    check_depth(path, value.unwrap_or(&Value::Null))?;
+    check_depth(path, value.unwrap_or(&Value::Null), spent)?;
     let value = value.cloned().unwrap_or_default();
     let (container, key) = Container::find(root, path)
         .ok_or_else(|| format!("copy operation does not apply: doc is missing destination path: {path}: {MISSING}"))?;
     if !value.is_null() {
-        *copied += go_text::json(&value).len();
+        spent.copied += go_text::json(&value).len();
     }
-    if *copied > MOST_COPIED_BYTES {
+    if spent.copied > MOST_COPIED_BYTES {
         let rule = "Unable to complete the copy, the accumulated size increase of copy is";
-        return Err(format!("{rule} {copied}, exceeding the limit {MOST_COPIED_BYTES}"));
+        return Err(format!("{rule} {}, exceeding the limit {MOST_COPIED_BYTES}", spent.copied));
     }
+    spent.moved(container.behind(&key))?;
     container
         .add(&key, value)
         .map_err(|error| format!("error while adding value during copy: {error}"))

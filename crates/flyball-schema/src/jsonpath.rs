@@ -58,6 +58,9 @@ struct Filter {
 
 type Found<'a> = Vec<Cow<'a, Value>>;
 
+/// The most values that a path may lead to; every `..` and every union may multiply them.
+const MOST_FOUND: usize = 1_000_000;
+
 impl JsonPath {
     /// Reads a path such as `.status.conditions[?(@.type=="Ready")].status`.
     pub fn parse(text: &str) -> Result<JsonPath, ParseError> {
@@ -87,20 +90,33 @@ impl std::fmt::Display for FindError {
 impl std::error::Error for FindError {}
 
 fn walk<'a>(steps: &[Step], from: Found<'a>) -> Result<Found<'a>, String> {
-    steps.iter().try_fold(from, |values, step| follow(step, values))
+    steps.iter().try_fold(from, |values, step| follow(step, values).and_then(bounded))
+}
+
+fn bounded(found: Found<'_>) -> Result<Found<'_>, String> {
+    if found.len() > MOST_FOUND {
+        Err(format!("the path leads to more than {MOST_FOUND} values"))
+    } else {
+        Ok(found)
+    }
 }
 
 fn follow<'a>(step: &Step, values: Found<'a>) -> Result<Found<'a>, String> {
     match step {
         Step::Constant(constant) => Ok(values.iter().map(|_| Cow::Owned(constant.clone())).collect()),
         Step::Union(branches) => {
-            let branches = branches.iter().map(|steps| walk(steps, values.clone()));
-            Ok(branches.collect::<Result<Vec<_>, _>>()?.concat())
+            let mut found = vec![];
+            for steps in branches {
+                found.extend(walk(steps, values.clone())?);
+                found = bounded(found)?;
+            }
+            Ok(found)
         }
         _ => {
             let mut found = vec![];
             for value in values.into_iter().filter(|value| !value.is_null()) {
                 follow_one(step, value, &mut found)?;
+                found = bounded(found)?;
             }
             Ok(found)
         }

@@ -9,10 +9,12 @@ pub struct Corpus {
     values: Vec<Value>,
 }
 
-/// Everything in this crate's test data.
+/// Everything in this crate's test data, and the cases that a real server decided.
 pub fn corpus() -> Corpus {
     let mut corpus = Corpus { texts: Vec::new(), values: Vec::new() };
-    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"), &mut corpus);
+    for directory in ["tests/data", "../../conformance/corpus"] {
+        read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory), &mut corpus);
+    }
     corpus
 }
 
@@ -114,7 +116,11 @@ impl<'a> Input<'a> {
         value
     }
 
-    /// Changes something, somewhere.
+    /// Changes something, somewhere in a value.
+    pub fn alter(&mut self, value: &mut Value) {
+        self.change(value, 12);
+    }
+
     fn change(&mut self, value: &mut Value, depth: usize) {
         let deeper = depth > 0 && self.below(4) > 0;
         match value {

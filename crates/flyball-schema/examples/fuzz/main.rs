@@ -1,7 +1,9 @@
 //! Throws random and damaged input at every entry point of this crate, and reports what panics or takes too long.
 //! `cargo run --release -p flyball-schema --example fuzz -- SECONDS [SEED] [TARGET]`; the seed of a failure is printed.
 
+mod builtin;
 mod input;
+mod large;
 mod targets;
 
 use input::Input;
@@ -9,9 +11,10 @@ use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long one input may take, in processor time.
+/// How long one input may take, in processor time: a second for each mebibyte of it, begun or whole.
 const SLOW: Duration = Duration::from_secs(1);
-/// How many inputs a target gets before the next has its turn.
+const SLOW_IF_LARGE: Duration = Duration::from_secs(3);
+/// How many inputs a target gets at most before the next has its turn.
 const TURN: u64 = 50;
 /// The most memory that all of it may take, in mebibytes.
 const MOST_MEMORY: u64 = 1024;
@@ -25,8 +28,8 @@ fn main() -> ExitCode {
     let end = Instant::now() + Duration::from_secs(seconds);
     let (mut turn, mut inputs, mut failures) = (seed, 0_u64, 0);
     while Instant::now() < end {
-        for (name, target) in targets::ALL.iter().filter(|(name, _)| name.contains(&*only)) {
-            for number in 0..TURN {
+        for (name, target, count) in targets::ALL.iter().filter(|(name, ..)| name.contains(&*only)) {
+            for number in 0..*count {
                 let seed = turn * TURN + number;
                 inputs += 1;
                 failures += u64::from(is_failure(name, seed, || target(&mut Input::new(seed, &corpus))));
@@ -47,15 +50,16 @@ fn main() -> ExitCode {
 }
 
 fn is_failure(target: &str, seed: u64, run: impl FnOnce()) -> bool {
+    let most = if target == "large" { SLOW_IF_LARGE } else { SLOW };
     let started = worked();
     let ended = panic::catch_unwind(AssertUnwindSafe(run));
     let took = worked().saturating_sub(started);
     if ended.is_err() {
         println!("{target} panicked with seed {seed}");
-    } else if took > SLOW {
+    } else if took > most {
         println!("{target} took {took:?} with seed {seed}");
     }
-    ended.is_err() || took > SLOW
+    ended.is_err() || took > most
 }
 
 /// How long this thread has worked, where the system tells: waiting for a processor is nobody's fault.

@@ -1,6 +1,7 @@
 //! The entry points, each as a function of some input. What comes out is not looked at, but must come out.
 
 use crate::input::Input;
+use crate::{builtin, large};
 use flyball_schema::crd::{self, Status};
 use flyball_schema::decode::{self, Document};
 use flyball_schema::jsonpath::JsonPath;
@@ -11,29 +12,36 @@ use flyball_schema::quantity::Quantity;
 use flyball_schema::schema::Node;
 use flyball_schema::selector::{FieldSelector, LabelSelector};
 use flyball_schema::{
-    default, definition, json_patch, kinds, merge_patch, metadata, names, prune, strategic_merge, validate,
+    default, definition, go_duration, go_text, json_patch, kinds, merge_patch, metadata, names, prune, strategic_merge,
+    validate,
 };
 use serde_json::Value;
 
-type Target = (&'static str, fn(&mut Input<'_>));
+/// An entry point: its name, what is done with some input, and how many inputs it gets at a turn.
+pub type Target = (&'static str, fn(&mut Input<'_>), u64);
 
-/// Every entry point, by name.
-pub const ALL: [Target; 15] = [
-    ("json", json),
-    ("yaml", yaml),
-    ("protobuf", protobuf_bytes),
-    ("protobuf-write", protobuf_value),
-    ("json-patch", json_patch_bytes),
-    ("merge-patch", merge),
-    ("strategic-merge", strategic),
-    ("apply", apply),
-    ("definition", read_definition),
-    ("custom", custom),
-    ("selectors", selectors),
-    ("jsonpath", jsonpath),
-    ("quantity", quantity),
-    ("pattern", pattern),
-    ("metadata", object_metadata),
+/// Every entry point.
+pub const ALL: [Target; 20] = [
+    ("json", json, 50),
+    ("yaml", yaml, 50),
+    ("protobuf", protobuf_bytes, 50),
+    ("protobuf-write", protobuf_value, 50),
+    ("json-patch", json_patch_bytes, 50),
+    ("merge-patch", merge, 50),
+    ("strategic-merge", strategic, 50),
+    ("apply", apply, 50),
+    ("definition", read_definition, 50),
+    ("custom", custom, 50),
+    ("selectors", selectors, 50),
+    ("jsonpath", jsonpath, 50),
+    ("quantity", quantity, 50),
+    ("pattern", pattern, 50),
+    ("metadata", object_metadata, 50),
+    ("texts", texts, 50),
+    ("scale", scale, 50),
+    ("kinds", table, 2),
+    ("builtin", builtin::rules, 50),
+    ("large", large::one, 3),
 ];
 
 fn node(input: &mut Input<'_>) -> Node<'static> {
@@ -83,13 +91,18 @@ fn protobuf_bytes(input: &mut Input<'_>) {
         protobuf::encode(&value, node).expect("what was read can be written");
     }
     let wrapped = input.damaged(protobuf::wrap("v1", "Pod", &bytes));
+    drop(protobuf::Envelope::read(&wrapped));
     drop(protobuf::decode_object(&wrapped));
     drop(protobuf::decode_events(&wrapped));
 }
 
 fn protobuf_value(input: &mut Input<'_>) {
     let node = node(input);
-    drop(protobuf::encode(&input.value(), node));
+    let value = input.value();
+    drop(protobuf::encode(&value, node));
+    drop(protobuf::encode_object(&value));
+    drop(protobuf::encode_list(("v1", "PodList"), &value, [input.value()].into_iter(), node));
+    drop(protobuf::encode_event("ADDED", input.text().as_bytes()));
 }
 
 fn json_patch_bytes(input: &mut Input<'_>) {
@@ -137,24 +150,77 @@ fn apply(input: &mut Input<'_>) {
     let mut live = None;
     for manager in ["one", "two", "one"] {
         let config = input.value();
-        let request = Request {
-            node,
-            live: live.as_ref(),
-            manager,
-            api_version: "v1",
-            kind: "Pod",
-            subresource: None,
-            reset: &["status"],
-            versions: &[],
-            now: "2026-01-02T15:04:05Z",
-        };
+        let request = request(node, live.as_ref(), manager);
         let applied = managed_fields::apply(&request, &config, input.below(2) == 0);
         let mut new = input.value();
         managed_fields::update(&request, &mut new);
         drop(managed_fields::text(&new["metadata"]["managedFields"]));
+        managed_fields::keep_timestamps(&config, &mut new);
+        drop(managed_fields::extract(node, &new, manager, None));
         live = applied.ok().flatten().or(Some(new));
     }
 }
+
+/// A write of a manager to something.
+pub fn request<'a>(node: Node<'a>, live: Option<&'a Value>, manager: &'a str) -> Request<'a> {
+    Request {
+        node,
+        live,
+        manager,
+        api_version: "v1",
+        kind: "Pod",
+        subresource: None,
+        reset: &["status"],
+        versions: &[],
+        now: "2026-01-02T15:04:05Z",
+    }
+}
+
+fn scale(input: &mut Input<'_>) {
+    const PATHS: [(&str, &str); 2] = [("apps/v1", "spec.replicas"), ("v1", "spec.replicas")];
+    let (object, scale) = (input.value(), input.value());
+    drop(managed_fields::scale_entries(&object, &PATHS));
+    drop(managed_fields::scaled_entries(&object, &scale, &PATHS, "apps/v1"));
+}
+
+/// A damaged table of kinds; it is made by us, but read like anything else.
+fn table(input: &mut Input<'_>) {
+    const TABLE: &str = include_str!("../../data/kinds.txt");
+    let bytes = input.damaged(TABLE.as_bytes().to_vec());
+    drop(kinds::Kinds::read(&String::from_utf8_lossy(&bytes)));
+}
+
+fn texts(input: &mut Input<'_>) {
+    let (text, value) = (input.text(), input.value());
+    drop((
+        go_text::quote(&text),
+        go_text::shown(&value),
+        go_text::plain(&value),
+        go_text::json(&value),
+    ));
+    drop((go_text::float(f64::from_bits(input.next())), go_duration::is_duration(&text)));
+    for check in NAMES {
+        drop(check(&text));
+    }
+    for rule in [names::NameRule::Subdomain, names::NameRule::Label] {
+        drop((rule.name(&text), rule.prefix(&text)));
+    }
+}
+
+const NAMES: [fn(&str) -> Vec<String>; 12] = [
+    names::config_key,
+    names::dns1035_label,
+    names::dns1123_label,
+    names::dns1123_subdomain,
+    names::dns1123_subdomain_with_underscore,
+    names::environment_variable,
+    names::http_header,
+    names::label_value,
+    names::path_segment,
+    names::port_name,
+    names::qualified_name,
+    names::wildcard_subdomain,
+];
 
 fn read_definition(input: &mut Input<'_>) {
     let (value, old) = (input.value(), input.value());
@@ -170,7 +236,10 @@ fn custom(input: &mut Input<'_>) {
     prune::prune(structural.node(), &mut value);
     prune::prune_nulls(structural.node(), &mut value);
     default::default(structural.node(), &mut value);
+    drop(validate::validate(structural.node(), &value));
     drop(validate::validate_update(structural.node(), &value, &old));
+    drop(validate::validate_part("status", structural.node(), &value, Some(&old)));
+    drop(crd::coerce_embedded(structural.node(), &mut value));
     drop(structural.coerce(&mut value));
 }
 
@@ -233,5 +302,7 @@ fn object_metadata(input: &mut Input<'_>) {
     let (value, old) = (input.value(), input.value());
     drop(metadata::validate(&value, true, names::NameRule::Subdomain, "metadata"));
     drop(metadata::validate_update(&value, &old, "metadata"));
-    drop(names::path_segment(&input.text()));
+    drop(metadata::validate_labels(&value, "labels"));
+    drop(metadata::validate_annotations(&value, "annotations"));
+    drop(metadata::validate_field_manager(&input.text(), "manager"));
 }

@@ -3,7 +3,7 @@
 mod metric;
 mod validate;
 
-use super::{at, fill, meta, within};
+use super::{at, fill, meta, set, within};
 use serde_json::{Value, json};
 
 pub use validate::{validate, validate_status};
@@ -41,7 +41,7 @@ pub fn default(autoscaler: &mut Value) {
 /// Gives a new autoscaler its first status.
 pub fn prepare(autoscaler: &mut Value, live: Option<&Value>) {
     if live.is_none() && autoscaler["apiVersion"] != "autoscaling/v1" {
-        autoscaler["status"] = json!({"desiredReplicas": 0, "currentMetrics": null});
+        set(autoscaler, "status", json!({"desiredReplicas": 0, "currentMetrics": null}));
     }
 }
 
@@ -54,9 +54,9 @@ fn is_cpu(metric: &Value) -> bool {
 /// From v2 to v1: the target of the CPU is a field, other metrics an annotation.
 // pkg/apis/autoscaling/v1/conversion.go
 pub fn to_v1(autoscaler: &mut Value) {
-    let metrics = autoscaler["spec"]["metrics"].take();
-    let (cpu, others): (Vec<Value>, Vec<Value>) = metrics.as_array().into_iter().flatten().cloned().partition(is_cpu);
     let spec = at(autoscaler, "spec");
+    let metrics = spec["metrics"].take();
+    let (cpu, others): (Vec<Value>, Vec<Value>) = metrics.as_array().into_iter().flatten().cloned().partition(is_cpu);
     if let Some(members) = spec.as_object_mut() {
         members.remove("metrics");
         members.remove("behavior");
@@ -66,7 +66,7 @@ pub fn to_v1(autoscaler: &mut Value) {
     }
     if !others.is_empty() {
         let annotations = meta::metadata_mut(autoscaler).entry("annotations").or_insert_with(|| json!({}));
-        annotations[METRICS] = Value::from(others).to_string().into();
+        set(annotations, METRICS, Value::from(others).to_string());
     }
     let current = autoscaler["status"]["currentReplicas"].as_i64().unwrap_or(0);
     let desired = autoscaler["status"]["desiredReplicas"].as_i64().unwrap_or(0);

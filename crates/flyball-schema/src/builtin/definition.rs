@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions, as objects. What they define is served by `definition`.
 
-use super::{at, fill};
+use super::{at, fill, set};
 use crate::definition;
 use crate::metadata;
 use crate::names::NameRule;
@@ -23,7 +23,11 @@ pub fn default(definition: &mut Value) {
 // apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go
 pub fn prepare(definition: &mut Value, live: Option<&Value>) {
     if live.is_none() {
-        definition["status"] = json!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null});
+        set(
+            definition,
+            "status",
+            json!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null}),
+        );
     }
     let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let stored = versions.iter().find(|version| version["storage"] == true);

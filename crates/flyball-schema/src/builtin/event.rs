@@ -1,7 +1,7 @@
 //! Events: stored in the form of the core group, shown in that of `events.k8s.io` too.
 
 use super::meta;
-use super::{at, fill};
+use super::{at, fill, set};
 use crate::violation::Violation;
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ const NAMES: [(&str, &str); 7] = [
 // pkg/apis/events/v1/conversion.go
 pub fn to_core(event: &mut Value) {
     NAMES.iter().for_each(|(core, new)| rename(event, new, core));
-    event["apiVersion"] = "v1".into();
+    set(event, "apiVersion", "v1");
     for field in ["reportingComponent", "reportingInstance"] {
         fill(event, field, "");
     }

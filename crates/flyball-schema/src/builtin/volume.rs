@@ -3,7 +3,7 @@
 mod claim;
 
 use super::meta::{self, metadata_mut};
-use super::{at, fill, within};
+use super::{at, fill, set, within};
 use serde_json::{Value, json};
 
 pub(super) use claim::validate_claim_spec;
@@ -80,7 +80,7 @@ fn normalize_source(spec: &mut Value) {
 pub fn prepare_volume(object: &mut Value, live: Option<&Value>) {
     if live.is_none() {
         let since = meta::text(object, "creationTimestamp").to_owned();
-        object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": since});
+        set(object, "status", json!({"phase": "Pending", "lastPhaseTransitionTime": since}));
         protect(object, "kubernetes.io/pv-protection");
     }
 }

@@ -5,7 +5,7 @@ pub(super) mod template;
 mod validate;
 
 use super::meta;
-use super::{at, fill, items, pod, volume, within};
+use super::{at, fill, items, pod, set, volume, within};
 use serde_json::{Value, json};
 
 pub use sets::{validate_daemon_set, validate_daemon_set_status, validate_stateful_set, validate_stateful_set_status};
@@ -55,7 +55,7 @@ pub fn default_stateful_set(object: &mut Value) {
         fill(claim, "apiVersion", "v1");
         fill(claim, "kind", "PersistentVolumeClaim");
         volume::default_claim(claim);
-        claim["status"] = json!({"phase": "Pending"});
+        set(claim, "status", json!({"phase": "Pending"}));
     }
 }
 

@@ -173,7 +173,7 @@ impl Conversion {
             multiple_of: number("multipleOf"),
             min_length: props.count("minLength"),
             max_length: props.count("maxLength"),
-            pattern: props.get("pattern").and_then(Value::as_str).and_then(|text| Pattern::new(text).ok()),
+            pattern: props.get("pattern").and_then(Value::as_str).map(Pattern::checked),
             min_items: props.count("minItems"),
             max_items: props.count("maxItems"),
             unique_items: false,

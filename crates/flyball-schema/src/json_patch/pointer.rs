@@ -47,6 +47,14 @@ impl<'a> Container<'a> {
         }
     }
 
+    /// How many items of a list are behind a key, and have to move when one comes or goes there.
+    pub(super) fn behind(&self, key: &str) -> usize {
+        match self {
+            Container::Array(items) => existing(items, key).map_or(0, |index| items.len() - index),
+            Container::Object(_) => 0,
+        }
+    }
+
     pub(super) fn add(self, key: &str, value: Value) -> Result<(), String> {
         match self {
             Container::Object(fields) => {

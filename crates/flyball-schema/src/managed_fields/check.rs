@@ -4,6 +4,7 @@ use super::path::PathElement;
 use super::shape::{ListShape, MapShape, Scalar, Shape, Type};
 use crate::go_text;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Whether an item may occur twice in a set or an associative list.
@@ -96,7 +97,7 @@ impl<'v> Walk<'v> {
     }
 
     fn items<'s: 'v>(&mut self, list: ListShape<'s>, items: &'v [Value]) {
-        let mut seen: Vec<PathElement<'v>> = Vec::new();
+        let mut seen = BTreeSet::new();
         for (index, item) in items.iter().enumerate() {
             let element = if list.is_atomic() {
                 PathElement::Index(i64::try_from(index).unwrap_or(i64::MAX))
@@ -112,13 +113,9 @@ impl<'v> Walk<'v> {
         }
     }
 
-    fn note(&mut self, seen: &mut Vec<PathElement<'v>>, element: PathElement<'v>) -> PathElement<'v> {
-        match seen.binary_search(&element) {
-            Ok(_) if self.duplicates == Duplicates::Refused => {
-                self.report(&format!("duplicate entries for key {element}"));
-            }
-            Ok(_) => {}
-            Err(place) => seen.insert(place, element.clone()),
+    fn note(&mut self, seen: &mut BTreeSet<PathElement<'v>>, element: PathElement<'v>) -> PathElement<'v> {
+        if !seen.insert(element.clone()) && self.duplicates == Duplicates::Refused {
+            self.report(&format!("duplicate entries for key {element}"));
         }
         element
     }

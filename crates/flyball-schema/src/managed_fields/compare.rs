@@ -197,14 +197,16 @@ fn items(value: Side<'_>) -> &[Value] {
 type Grouped<'v> = Vec<(PathElement<'v>, Vec<&'v Value>)>;
 
 fn by_element<'v, 's: 'v>(list: ListShape<'s>, items: &'v [Value]) -> Grouped<'v> {
-    let mut grouped: Grouped<'v> = Vec::with_capacity(items.len());
-    for item in items {
-        let Ok(element) = list.element(item) else { continue };
-        match grouped.binary_search_by(|(known, _)| known.cmp(&element)) {
-            Ok(index) => grouped[index].1.push(item),
-            Err(index) => grouped.insert(index, (element, vec![item])),
+    let group = |item| Some((list.element(item).ok()?, vec![item]));
+    let mut grouped: Grouped<'v> = items.iter().filter_map(group).collect();
+    grouped.sort_by(|(one, _), (other, _)| one.cmp(other));
+    grouped.dedup_by(|again, first| {
+        let same = again.0 == first.0;
+        if same {
+            first.1.append(&mut again.1);
         }
-    }
+        same
+    });
     grouped
 }
 

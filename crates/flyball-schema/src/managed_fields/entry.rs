@@ -5,9 +5,10 @@ use super::fields_v1;
 use crate::go_text;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// How fields came to be owned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Operation {
     /// By an apply.
     Apply,
@@ -50,25 +51,28 @@ impl<'a> Entry<'a> {
     /// Whether both are the same entry: appliers have one for all versions, others one for each.
     // apimachinery, util/managedfields/internal/managedfields.go, BuildManagerIdentifier
     pub(super) fn is(&self, other: &Entry<'_>) -> bool {
-        self.manager == other.manager
-            && self.operation == other.operation
-            && self.subresource == other.subresource
-            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+        self.key() == other.key()
     }
 
-    /// The identity as upstream spells it; it gives conflicts and old entries their order.
-    pub(super) fn identity(&self) -> String {
-        let mut identity = String::from("{");
+    /// What both have in common if they are the same entry.
+    fn key(&self) -> (&'a str, Operation, &'a str, &'a str) {
         let version = if self.operation == Operation::Apply {
             ""
         } else {
             self.api_version
         };
+        (self.manager, self.operation, self.subresource, version)
+    }
+
+    /// The identity as upstream spells it; it gives conflicts and old entries their order.
+    pub(super) fn identity(&self) -> String {
+        let mut identity = String::from("{");
+        let (manager, operation, subresource, version) = self.key();
         let members = [
-            ("manager", self.manager),
-            ("operation", self.operation.as_str()),
+            ("manager", manager),
+            ("operation", operation.as_str()),
             ("apiVersion", version),
-            ("subresource", self.subresource),
+            ("subresource", subresource),
         ];
         for (name, value) in members.into_iter().filter(|(_, value)| !value.is_empty()) {
             let comma = if identity.len() > 1 { "," } else { "" };
@@ -100,12 +104,12 @@ impl<'a> Entry<'a> {
 /// Reads `metadata.managedFields` of an object; the error says what is damaged.
 // apimachinery, util/managedfields/internal/managedfields.go, DecodeManagedFields
 pub(super) fn decode(object: &Value) -> Result<Vec<Entry<'_>>, String> {
-    let mut entries: Vec<Entry<'_>> = Vec::new();
-    for (index, value) in listed(object).unwrap_or_default().iter().enumerate() {
-        let entry = decode_entry(index, value)?;
-        entries.retain(|known| !known.is(&entry));
-        entries.push(entry);
-    }
+    let listed = listed(object).unwrap_or_default().iter().enumerate();
+    let mut entries = listed.map(|(index, value)| decode_entry(index, value)).collect::<Result<Vec<_>, _>>()?;
+    let mut known = HashSet::with_capacity(entries.len());
+    let last: Vec<bool> = entries.iter().rev().map(|entry| known.insert(entry.key())).collect();
+    let mut last = last.into_iter().rev();
+    entries.retain(|_| last.next().unwrap_or(true));
     Ok(entries)
 }
 

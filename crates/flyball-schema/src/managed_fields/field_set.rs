@@ -5,6 +5,9 @@ use super::path::PathElement;
 use super::shape::Type;
 use std::cmp::Ordering;
 
+/// As many elements are put into their places one by one.
+const FEW: usize = 16;
+
 /// A set of paths. No node of its tree is without a path: it is a member or has members below.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldSet<'a> {
@@ -29,6 +32,23 @@ impl<'a> FieldNode<'a> {
 impl<'a> FieldSet<'a> {
     pub(super) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
+    }
+
+    /// Makes a set of elements in any order, some of them more than once.
+    pub(super) fn from_nodes(mut nodes: Vec<FieldNode<'a>>) -> FieldSet<'a> {
+        nodes.retain(|node| !node.is_dead());
+        if !nodes.is_sorted_by(|one, other| one.element < other.element) {
+            nodes.sort_by(|one, other| one.element.cmp(&other.element));
+            nodes.dedup_by(|again, first| {
+                let same = again.element == first.element;
+                if same {
+                    first.member |= again.member;
+                    first.below.unite(std::mem::take(&mut again.below));
+                }
+                same
+            });
+        }
+        FieldSet { nodes }
     }
 
     /// Adds a path; the empty path is nobody's.
@@ -112,6 +132,12 @@ impl<'a> FieldSet<'a> {
     pub(super) fn unite(&mut self, other: FieldSet<'a>) {
         if self.is_empty() {
             *self = other;
+            return;
+        }
+        if other.nodes.len() > FEW {
+            let mut nodes = std::mem::take(&mut self.nodes);
+            nodes.extend(other.nodes);
+            *self = FieldSet::from_nodes(nodes);
             return;
         }
         for node in other.nodes {

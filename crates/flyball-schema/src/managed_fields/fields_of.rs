@@ -1,6 +1,6 @@
 //! The fields that a configuration sets: what its applier owns.
 
-use super::field_set::FieldSet;
+use super::field_set::{FieldNode, FieldSet};
 use super::path::PathElement;
 use super::shape::{ListShape, MapShape, Shape, Type};
 use serde_json::Value;
@@ -36,20 +36,18 @@ fn entries_of<'v, 's: 'v>(map: MapShape<'s>, value: &'v Value) -> FieldSet<'v> {
 /// An item is owned with its fields; items that occur twice are owned as a whole.
 fn items_of<'v, 's: 'v>(list: ListShape<'s>, value: &'v Value) -> FieldSet<'v> {
     let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut set = FieldSet::default();
-    let mut repeated = Vec::new();
-    for item in items {
-        let Ok(element) = list.element(item) else { continue };
-        if set.get(&element).is_some() {
-            repeated.push(element);
-        } else {
-            set.add(element, true, walk(list.items, item).0);
+    let node = |item| {
+        let element = list.element(item).ok()?;
+        Some(FieldNode { element, member: true, below: walk(list.items, item).0 })
+    };
+    let mut nodes: Vec<_> = items.iter().filter_map(node).collect();
+    nodes.sort_by(|one, other| one.element.cmp(&other.element));
+    nodes.dedup_by(|again, first| {
+        let same = again.element == first.element;
+        if same {
+            first.below = FieldSet::default();
         }
-    }
-    for node in &mut set.nodes {
-        if repeated.contains(&node.element) {
-            node.below = FieldSet::default();
-        }
-    }
-    set
+        same
+    });
+    FieldSet { nodes }
 }

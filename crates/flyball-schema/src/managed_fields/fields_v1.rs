@@ -1,6 +1,6 @@
 //! FieldsV1: a set of paths as the JSON that objects carry in `metadata.managedFields`.
 
-use super::field_set::FieldSet;
+use super::field_set::{FieldNode, FieldSet};
 use super::path::{ParseError, PathElement};
 use crate::go_text;
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ pub(super) fn decode(fields: &Value) -> Option<FieldSet<'_>> {
 /// What is below a path, and whether the path itself is a member. A path with nothing below is one.
 // structured-merge-diff, fieldpath/serialize.go, readIterV1
 fn decode_below(fields: &Map<String, Value>) -> Option<(FieldSet<'_>, bool)> {
-    let mut set = FieldSet::default();
+    let mut nodes = Vec::with_capacity(fields.len());
     let mut member = false;
     for (key, value) in fields {
         if key == "." {
@@ -34,8 +34,9 @@ fn decode_below(fields: &Map<String, Value>) -> Option<(FieldSet<'_>, bool)> {
             Value::Null => (FieldSet::default(), true),
             _ => return None,
         };
-        set.add(element, below_member, below);
+        nodes.push(FieldNode { element, member: below_member, below });
     }
+    let set = FieldSet::from_nodes(nodes);
     let member = member || set.is_empty();
     Some((set, member))
 }

@@ -1,7 +1,7 @@
 //! The strategic merge patch that turns one object into another.
 
 use super::list::deletion;
-use super::order::{Identity, enforce};
+use super::order::{Identity, Places, enforce};
 use super::{DIRECTIVE, ORDER, Object, RETAIN_KEYS, Result, Strategy, Type};
 use crate::schema::Node;
 use serde_json::{Value, json};
@@ -60,12 +60,12 @@ fn lists(
         values(field, old, new, patch);
         return Ok(());
     };
-    let find = |items: &[Value], item: &Value| items.iter().find(|other| other.get(key) == item.get(key)).cloned();
+    let (known, kept) = (Places::new(old, Identity::Key(key)), Places::new(new, Identity::Key(key)));
     let mut changes = Vec::new();
     for item in new {
-        match (find(old, item), item) {
-            (Some(Value::Object(old)), Value::Object(new)) if old != *new => {
-                let mut change = objects(&old, new, of, strategy.retains_keys())?;
+        match (known.of(item).map(|place| &old[place]), item) {
+            (Some(Value::Object(old)), Value::Object(new)) if old != new => {
+                let mut change = objects(old, new, of, strategy.retains_keys())?;
                 change.insert(key.to_owned(), item[key].clone());
                 changes.push(Value::Object(change));
             }
@@ -73,7 +73,7 @@ fn lists(
             (None, item) => changes.push(item.clone()),
         }
     }
-    let gone = old.iter().filter(|item| find(new, item).is_none());
+    let gone = old.iter().filter(|item| kept.of(item).is_none());
     changes.extend(gone.map(|item| json!({key: item[key], DIRECTIVE: "delete"})));
     if !changes.is_empty() {
         patch.insert(field.to_owned(), Value::Array(changes));
@@ -88,8 +88,9 @@ fn lists(
 
 // diffListsOfScalars
 fn values(field: &str, old: &[Value], new: &[Value], patch: &mut Object) {
-    let added: Vec<Value> = new.iter().filter(|item| !old.contains(item)).cloned().collect();
-    let gone: Vec<Value> = old.iter().filter(|item| !new.contains(item)).cloned().collect();
+    let (known, kept) = (Places::new(old, Identity::Value), Places::new(new, Identity::Value));
+    let added: Vec<Value> = new.iter().filter(|item| known.of(item).is_none()).cloned().collect();
+    let gone: Vec<Value> = old.iter().filter(|item| kept.of(item).is_none()).cloned().collect();
     if !added.is_empty() {
         patch.insert(field.to_owned(), Value::Array(added));
     }

@@ -1,10 +1,11 @@
 //! Lists in a strategic merge: merged by key or by value, thinned out, replaced, and put into order.
 
-use super::order::{self, Identity};
+use super::order::{self, Identity, Places};
 use super::{DELETE, DIRECTIVE, MergeError, ORDER, Object, Result, Strategy, Type};
 use super::{bad_type, directive_key, kind, merge as merge_objects, unknown_directive, without_directives};
 use crate::go_text;
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// What a patch has for a list.
 pub(super) enum Change {
@@ -38,7 +39,8 @@ pub(super) fn merge(original: Vec<Value>, change: Change, of: Type<'_>, strategy
 // mergeSlice, for scalars
 fn merge_values(mut original: Vec<Value>, patch: &[Value], deletes: bool) -> Vec<Value> {
     if deletes {
-        original.retain(|item| !patch.contains(item));
+        let gone = Places::new(patch, Identity::Value);
+        original.retain(|item| gone.of(item).is_none());
         return original;
     }
     let mut both = original.clone();
@@ -46,22 +48,11 @@ fn merge_values(mut original: Vec<Value>, patch: &[Value], deletes: bool) -> Vec
     order::enforce(without_repeats(both), patch, &original, Identity::Value).expect("values need no key")
 }
 
-/// Each value once: what is repeated is overwritten by the last.
+/// Each value once. In which order does not matter, they are put into one afterwards.
 // deduplicateScalars
 fn without_repeats(mut items: Vec<Value>) -> Vec<Value> {
-    let mut at = 0;
-    while at < items.len() {
-        let mut other = at + 1;
-        while other < items.len() {
-            match items[at] == items[other] {
-                true => {
-                    items.swap_remove(other);
-                }
-                false => other += 1,
-            }
-        }
-        at += 1;
-    }
+    let mut known = HashSet::with_capacity(items.len());
+    items.retain(|item| known.insert(item.to_string()));
     items
 }
 
@@ -69,14 +60,15 @@ fn without_repeats(mut items: Vec<Value>) -> Vec<Value> {
 // mergeSliceWithSpecialElements
 fn direct(mut original: Vec<Value>, patch: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>)> {
     let mut plain = Vec::new();
+    let mut gone = Vec::new();
     let mut replaces = false;
     for item in patch {
         let Value::Object(object) = &item else { continue };
         match object.get(DIRECTIVE).map(Value::as_str) {
             None => plain.push(item),
             Some(Some("delete")) => {
-                let value = object.get(key).ok_or_else(|| no_merge_key(object, key))?;
-                original.retain(|item| item.get(key) != Some(value));
+                object.get(key).ok_or_else(|| no_merge_key(object, key))?;
+                gone.push(item);
             }
             Some(Some("replace")) => replaces = true,
             Some(Some("merge")) => {
@@ -84,6 +76,10 @@ fn direct(mut original: Vec<Value>, patch: Vec<Value>, key: &str) -> Result<(Vec
             }
             Some(_) => return Err(unknown_directive(object)),
         }
+    }
+    if !gone.is_empty() {
+        let gone = Places::new(&gone, Identity::Key(key));
+        original.retain(|item| gone.of(item).is_none());
     }
     match replaces {
         true => Ok((plain, Vec::new())),
@@ -93,17 +89,21 @@ fn direct(mut original: Vec<Value>, patch: Vec<Value>, key: &str) -> Result<(Vec
 
 // mergeSliceWithoutSpecialElements
 fn merge_items(mut items: Vec<Value>, patch: &[Value], key: &str, of: Type<'_>) -> Result<Vec<Value>> {
+    let mut places = Places::new(&items, Identity::Key(key));
     for item in patch {
         let Value::Object(object) = item else { continue };
-        let value = object.get(key).ok_or_else(|| no_merge_key(object, key))?;
-        match items.iter_mut().find(|known| known.get(key) == Some(value)) {
-            Some(known) => {
-                let Value::Object(original) = known.take() else {
+        object.get(key).ok_or_else(|| no_merge_key(object, key))?;
+        match places.of(item) {
+            Some(place) => {
+                let Value::Object(original) = items[place].take() else {
                     continue;
                 };
-                *known = Value::Object(merge_objects(original, object.clone(), of)?);
+                items[place] = Value::Object(merge_objects(original, object.clone(), of)?);
             }
-            None => items.push(item.clone()),
+            None => {
+                places.add(item, items.len());
+                items.push(item.clone());
+            }
         }
     }
     Ok(items)

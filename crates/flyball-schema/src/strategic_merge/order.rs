@@ -3,6 +3,7 @@
 use super::list::no_merge_key;
 use super::{Result, bad_type};
 use serde_json::Value;
+use std::collections::HashMap;
 
 /// What tells items apart.
 #[derive(Clone, Copy)]
@@ -21,10 +22,6 @@ impl Identity<'_> {
         }
     }
 
-    fn place(self, item: &Value, order: &[Value]) -> Option<usize> {
-        order.iter().position(|other| self.of(other) == self.of(item))
-    }
-
     fn check(self, items: &[Value]) -> Result<()> {
         let Identity::Key(key) = self else { return Ok(()) };
         for item in items {
@@ -38,20 +35,44 @@ impl Identity<'_> {
     }
 }
 
+/// Where each item of a list first stands.
+pub(super) struct Places<'a> {
+    by: Identity<'a>,
+    first: HashMap<String, usize>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(items: &[Value], by: Identity<'a>) -> Places<'a> {
+        let mut places = Places { by, first: HashMap::with_capacity(items.len()) };
+        items.iter().enumerate().for_each(|(place, item)| places.add(item, place));
+        places
+    }
+
+    pub(super) fn add(&mut self, item: &Value, place: usize) {
+        if let Some(identity) = self.by.of(item) {
+            self.first.entry(identity.to_string()).or_insert(place);
+        }
+    }
+
+    pub(super) fn of(&self, item: &Value) -> Option<usize> {
+        self.first.get(&self.by.of(item)?.to_string()).copied()
+    }
+}
+
 /// Orders the items that `wanted` names as it does, and puts the others between them as they stood in `live`.
 // normalizeElementOrder, mergeSortedSlice
 pub(super) fn enforce(items: Vec<Value>, wanted: &[Value], live: &[Value], by: Identity<'_>) -> Result<Vec<Value>> {
     by.check(&items)?;
     by.check(wanted)?;
     by.check(live)?;
-    let (mut named, mut rest): (Vec<Value>, Vec<Value>) =
-        items.into_iter().partition(|item| by.place(item, wanted).is_some());
-    named.sort_by_key(|item| by.place(item, wanted));
-    rest.sort_by_key(|item| by.place(item, live));
+    let (wanted, live) = (Places::new(wanted, by), Places::new(live, by));
+    let (mut named, mut rest): (Vec<Value>, Vec<Value>) = items.into_iter().partition(|item| wanted.of(item).is_some());
+    named.sort_by_cached_key(|item| wanted.of(item));
+    rest.sort_by_cached_key(|item| live.of(item));
     let mut ordered = Vec::with_capacity(named.len() + rest.len());
     let mut rest = rest.into_iter().peekable();
     for item in named {
-        let stood_before = |other: &Value| match (by.place(other, live), by.place(&item, live)) {
+        let stood_before = |other: &Value| match (live.of(other), live.of(&item)) {
             (Some(other), Some(own)) => other < own,
             _ => false,
         };

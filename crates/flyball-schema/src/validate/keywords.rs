@@ -8,10 +8,12 @@ use crate::place::Place;
 use crate::schema::{Field, Form, Node, Rules};
 use crate::violation::{Reason, Violation};
 use serde_json::{Map, Number, Value};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 
 /// What is wrong with a value; paths begin with `base`.
 pub(super) fn check(node: Node<'_>, value: &Value, old: Option<Old<'_>>, base: &str) -> Vec<Violation> {
-    let checks = Checks { base };
+    let checks = Checks { base, allowed: RefCell::default() };
     let outcome = checks.value(node, value, &Place::root(), old);
     outcome.findings.into_iter().map(|finding| finding.violation).collect()
 }
@@ -20,8 +22,14 @@ pub(super) fn check(node: Node<'_>, value: &Value, old: Option<Old<'_>>, base: &
 #[derive(Default)]
 pub(super) struct Outcome {
     findings: Vec<Finding>,
+    /// How long their sentences are together.
+    bytes: usize,
     matches: u64,
 }
+
+/// Whoever sends more mistakes is told of as many; a real server looks for each among all others.
+const MOST_FINDINGS: usize = 1000;
+const MOST_BYTES: usize = 4 << 20;
 
 /// A violation and the sentence that tells it from others: none is reported twice.
 struct Finding {
@@ -31,9 +39,14 @@ struct Finding {
 
 impl Outcome {
     fn add(&mut self, sentence: String, violation: Violation) {
-        if self.findings.iter().all(|finding| finding.sentence != sentence) {
+        if !self.is_full() && self.findings.iter().all(|finding| finding.sentence != sentence) {
+            self.bytes += sentence.len();
             self.findings.push(Finding { sentence, violation });
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.findings.len() >= MOST_FINDINGS || self.bytes >= MOST_BYTES
     }
 
     fn merge(&mut self, other: Outcome) {
@@ -50,13 +63,16 @@ impl Outcome {
 
 pub(super) struct Checks<'a> {
     base: &'a str,
+    /// Long lists of allowed values, by where they are.
+    allowed: RefCell<HashMap<*const Value, HashSet<String>>>,
 }
 
 impl Checks<'_> {
     fn value(&self, node: Node<'_>, value: &Value, place: &Place<'_>, old: Option<Old<'_>>) -> Outcome {
         let mut outcome = self.keywords(node, value, place, old);
-        if !outcome.is_valid() && old.is_some_and(|old| old.value == value) {
+        if !outcome.is_valid() && old.is_some_and(|old| old.is_still(value)) {
             outcome.findings.clear();
+            outcome.bytes = 0;
         }
         outcome
     }
@@ -73,7 +89,7 @@ impl Checks<'_> {
         }
         outcome.matches += u64::from(typed);
         if let Some(rules) = &node.rules {
-            self.alternatives(node, rules, value, place, old, &mut outcome);
+            self.alternatives(node, rules, value, place, &mut outcome);
         }
         // The alternatives count for one when they are judged, and every kind of check for one.
         outcome.matches += 3;
@@ -193,7 +209,7 @@ impl Checks<'_> {
     }
 
     fn allowed(&self, node: Node<'_>, value: &Value, place: &Place<'_>, outcome: &mut Outcome) {
-        if node.allowed.is_empty() || node.allowed.iter().any(|allowed| is_same(allowed, value)) {
+        if node.allowed.is_empty() || self.is_allowed(&node.allowed, value) {
             return;
         }
         let text = |value: &Value| value.as_str().map_or_else(|| go_text::json(value), str::to_owned);
@@ -202,11 +218,26 @@ impl Checks<'_> {
         outcome.add(sentence, Violation::not_supported(self.path(place), value.clone(), &values));
     }
 
+    /// Whether a value is listed; long lists are looked through once.
+    fn is_allowed(&self, allowed: &[Value], value: &Value) -> bool {
+        const LONG: usize = 32;
+        if allowed.len() < LONG {
+            return allowed.iter().any(|allowed| is_same(allowed, value));
+        }
+        let mut known = self.allowed.borrow_mut();
+        let texts = known.entry(allowed.as_ptr()).or_insert_with(|| allowed.iter().map(comparable).collect());
+        texts.contains(&comparable(value))
+    }
+
     fn items(&self, node: Node<'_>, items: &[Value], place: &Place<'_>, old: Option<Old<'_>>, outcome: &mut Outcome) {
         if let Some(inner) = node.items() {
+            let old = old.and_then(Old::items);
             for (index, item) in items.iter().enumerate() {
-                let old = old.and_then(|old| old.item(item));
+                let old = old.as_ref().and_then(|old| old.item(item));
                 outcome.merge(self.value(inner, item, &place.index(index), old));
+                if outcome.is_full() {
+                    break;
+                }
             }
         }
         let Some(rules) = &node.rules else { return };
@@ -236,6 +267,9 @@ impl Checks<'_> {
             for (name, field) in fields {
                 let old = old.and_then(|old| old.field(name));
                 outcome.merge(self.value(node.at(map.values), field, &place.key(name), old));
+                if outcome.is_full() {
+                    break;
+                }
             }
         }
         for declared in node.fields().iter().filter(|field| is_checked(node, field)) {
@@ -267,16 +301,9 @@ impl Checks<'_> {
         }
     }
 
-    fn alternatives(
-        &self,
-        node: Node<'_>,
-        rules: &Rules,
-        value: &Value,
-        place: &Place<'_>,
-        old: Option<Old<'_>>,
-        outcome: &mut Outcome,
-    ) {
-        let judge = |id| self.keywords(node.at(id), value, place, old);
+    fn alternatives(&self, node: Node<'_>, rules: &Rules, value: &Value, place: &Place<'_>, outcome: &mut Outcome) {
+        // What was there before is no excuse inside of alternatives.
+        let judge = |id| self.keywords(node.at(id), value, place, None);
         let quoted = || go_text::quote(&place.dotted());
         if !rules.any_of.is_empty() {
             let judged = Judged::first_valid(rules.any_of.iter().map(|id| judge(*id)));
@@ -375,6 +402,14 @@ fn is_checked(node: Node<'_>, field: &Field) -> bool {
     let schema = node.at(field.schema);
     let built_in = node.type_name().is_some();
     !built_in || schema.rules.is_some() || !schema.allowed.is_empty()
+}
+
+/// A text that is the same for values that are.
+fn comparable(value: &Value) -> String {
+    match value {
+        Value::Number(number) => format!("{:?}", number.as_f64()),
+        _ => value.to_string(),
+    }
 }
 
 /// Whether a listed value is meant: numbers are compared as such, whatever their notation.

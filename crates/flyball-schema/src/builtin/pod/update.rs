@@ -61,11 +61,10 @@ fn only_added(new: &Spot<'_>, old: &Spot<'_>, found: &mut Found) {
     let timeless = |toleration: &Value| {
         let mut members = toleration.as_object().cloned().unwrap_or_default();
         members.remove("tolerationSeconds");
-        members
+        Value::Object(members).to_string()
     };
-    let list = |spot: &Spot<'_>| -> Vec<_> { spot.items().map(|one| timeless(one.value)).collect() };
-    let kept = list(new);
-    if list(old).iter().any(|toleration| !kept.contains(toleration)) {
+    let list = |spot: &Spot<'_>| -> HashSet<String> { spot.items().map(|one| timeless(one.value)).collect() };
+    if !list(old).is_subset(&list(new)) {
         new.forbidden(found, "existing toleration can not be modified except its tolerationSeconds");
         return;
     }

@@ -8,6 +8,8 @@ use std::collections::HashSet;
 const LIST: &str = "x-kubernetes-list-type";
 const MAP: &str = "x-kubernetes-map-type";
 const KEYS: &str = "x-kubernetes-list-map-keys";
+/// Each shows all keys.
+const MOST_FINDINGS: usize = 100;
 
 /// What is wrong with how lists and maps are to merge.
 pub(super) fn check(props: Props<'_>, path: &str) -> Vec<Violation> {
@@ -85,6 +87,9 @@ fn map_items(props: Props<'_>, path: &str) -> Vec<Violation> {
     let mut seen = HashSet::new();
     let all = || Value::from(keys.clone());
     for key in &keys {
+        if found.len() >= MOST_FINDINGS {
+            break;
+        }
         match items.property(key) {
             Some(property) if matches!(property.kind(), "array" | "object") => {
                 let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
@@ -111,7 +116,7 @@ fn items_of(props: Props<'_>, list: Option<&str>, path: &str) -> Vec<Violation> 
         let detail = format!("cannot be nullable when x-kubernetes-list-type is {list}");
         found.push(Violation::forbidden(format!("{path}.nullable"), &detail));
     }
-    let required = items.texts("required");
+    let required: HashSet<&str> = items.texts("required").into_iter().collect();
     for key in props.texts(KEYS).into_iter().filter(|_| list == "map") {
         let Some(property) = items.property(key) else { continue };
         let path = format!("{path}.properties[{key}]");

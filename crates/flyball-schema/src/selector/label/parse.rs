@@ -203,12 +203,11 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut rest = text.split('\0').next().unwrap_or_default();
     loop {
         rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
-        let symbols = rest.len() - rest.trim_start_matches(SYMBOLS).len();
         let (token, length) = if rest.is_empty() {
             tokens.push(Token::End);
             return tokens;
-        } else if symbols > 0 {
-            symbol(&rest[..symbols])
+        } else if rest.starts_with(SYMBOLS) {
+            symbol(rest)
         } else {
             let length = rest.find(|character| SYMBOLS.contains(&character) || BLANKS.contains(&character));
             let length = length.unwrap_or(rest.len());
@@ -222,14 +221,14 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 const SYMBOLS: [char; 7] = ['=', '!', '(', ')', ',', '>', '<'];
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The longest symbol that a run of symbol characters begins with; all of these begin with one.
-fn symbol(run: &str) -> (Token<'_>, usize) {
-    let length = if run.starts_with("==") || run.starts_with("!=") {
+/// The longest symbol that a text begins with which begins with one.
+fn symbol(rest: &str) -> (Token<'_>, usize) {
+    let length = if rest.starts_with("==") || rest.starts_with("!=") {
         2
     } else {
         1
     };
-    (Token::Symbol(&run[..length]), length)
+    (Token::Symbol(&rest[..length]), length)
 }
 
 impl std::fmt::Display for Token<'_> {
