@@ -12,12 +12,7 @@ use std::{
 #[derive(Args)]
 pub struct EtcdOptions {
     /// Keep the cluster on etcd: the members, as http://host:2379,…
-    #[arg(
-        long = "etcd",
-        value_name = "ENDPOINTS",
-        value_delimiter = ',',
-        conflicts_with = "memory"
-    )]
+    #[arg(long = "etcd", value_name = "ENDPOINTS", value_delimiter = ',')]
     endpoints: Vec<String>,
     /// What the keys in etcd begin with
     #[arg(

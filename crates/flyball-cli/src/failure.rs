@@ -27,6 +27,18 @@ pub enum Failure {
         #[source]
         source: std::io::Error,
     },
+    #[error("there is no cluster in {}: name its directory with --data DIR, or its etcd with --etcd", path.display())]
+    NoCluster { path: std::path::PathBuf },
+    #[error("talk over {}", path.display())]
+    Control {
+        path: std::path::PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the cluster that runs in this directory says: {0}")]
+    Refused(String),
+    #[error("a running cluster can only be told the name of a file that is text in one line")]
+    FileName,
     #[error("wait for Ctrl-C")]
     Signal(#[source] std::io::Error),
 }

@@ -1,5 +1,7 @@
 //! The `flyball` command.
 
+mod backup;
+mod control;
 mod etcd;
 mod failure;
 mod home;
@@ -22,6 +24,10 @@ struct Arguments {
 enum Command {
     /// Run a Kubernetes cluster and the Application operator in this process
     Up(up::Up),
+    /// Write everything that a cluster keeps into one file, while it runs or not
+    Backup(backup::Backup),
+    /// Make a data directory of such a file
+    Restore(backup::Restore),
 }
 
 #[tokio::main]
@@ -31,6 +37,8 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let done = match arguments.command {
         Command::Up(up) => up.run().await,
+        Command::Backup(backup) => backup.run().await,
+        Command::Restore(restore) => restore.run().await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

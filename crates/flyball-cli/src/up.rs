@@ -1,6 +1,6 @@
 //! `flyball up`: the cluster, the Application operator and its HTTP face in one process, until Ctrl-C.
 
-use crate::{etcd::EtcdOptions, failure::Failure, home};
+use crate::{control::Control, etcd::EtcdOptions, failure::Failure, home};
 use clap::Args;
 use flyball_apiserver::{
     identity::Authority,
@@ -22,7 +22,7 @@ use std::{
 #[derive(Args)]
 pub struct Up {
     /// Keep nothing: the cluster is gone when it stops
-    #[arg(long, conflicts_with = "data")]
+    #[arg(long, conflicts_with_all = ["data", "endpoints"])]
     memory: bool,
     /// The directory that the cluster, or on etcd what identifies it, is kept in [default: ~/.local/share/flyball]
     #[arg(long, value_name = "DIR")]
@@ -50,6 +50,11 @@ impl Up {
             Some(data) => (Store::open(data.join("store")).await?, Authority::open(&data.join("authority"))?),
             None => (Store::memory(), Authority::generate()?),
         };
+        // On etcd others may write too, and a backup is taken there.
+        let control = match &data {
+            Some(data) if !self.etcd.is_wanted() => Some(Control::listen(data, store.clone())?),
+            _ => None,
+        };
         let authority = Arc::new(authority);
         let cluster = Cluster::start(store).await?;
         let address = SocketAddr::from(([127, 0, 0, 1], self.port));
@@ -73,6 +78,7 @@ impl Up {
         println!("{}", report(&serving, &kept, &file, face));
         stopped().await?;
         println!("stopping");
+        drop(control);
         running.stop().await;
         cluster.stop().await;
         serving.stop().await;
