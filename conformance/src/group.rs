@@ -6,7 +6,7 @@ mod kubectl;
 mod manifests;
 mod operators;
 mod reference;
-mod requests;
+pub mod requests;
 mod store;
 mod unready;
 
@@ -49,7 +49,7 @@ pub static GROUPS: [Group; 8] = [
     },
     Group {
         name: "store",
-        about: "the store on a real etcd: the model of it, three members of which one dies, TLS, login, compaction",
+        about: "the store on a real etcd: the model of it, three members of which one dies, two servers, TLS, login, compaction",
         run: |text| Box::pin(store::run(text)),
     },
     Group {

@@ -41,6 +41,12 @@ enum Action {
     },
     /// Ask the real server every case of `corpus/` anew, and write down what it answers
     Observe,
+    /// Send the scripts of `requests/` to both servers, ours on a real etcd instead of in memory
+    OnEtcd {
+        /// Only the cases whose names contain this
+        #[arg(default_value = "")]
+        text: String,
+    },
     /// Load an operator while its API fails in every way, and its server is killed and started again
     Soak(Soak),
     /// Write the table of built-in kinds anew from Kubernetes' specification
@@ -73,6 +79,7 @@ Examples:
   cargo run -p conformance                              everything
   cargo run -p conformance -- reference                 one group
   cargo run -p conformance -- reference/version         cases of a group whose names contain `version`
+  cargo run -p conformance -- on-etcd                   the group `requests`, with our server on a real etcd
   cargo run -p conformance -- serve --port 6443         a real API server to try things on
 
 The last line counts: `N same, N explained, N different`, and `N skipped` where neither Go nor assets are present.
@@ -86,6 +93,7 @@ async fn main() -> ExitCode {
     let done = match arguments.action {
         None => return compare(&arguments.filters).await,
         Some(Action::Serve(options)) => serve(&options).await.map_err(|error| sentence(&error)),
+        Some(Action::OnEtcd { text }) => return on_etcd(&text).await,
         Some(Action::Soak(soak)) => soak::run(&soak).await,
         Some(Action::Table) => table::write()
             .map(|path| println!("wrote {}", path.display()))
@@ -115,6 +123,15 @@ async fn compare(filters: &[String]) -> ExitCode {
         }
         report.add(group.name, findings, started.elapsed());
     }
+    println!("{report}");
+    ExitCode::from(report.exit_code())
+}
+
+async fn on_etcd(text: &str) -> ExitCode {
+    let started = Instant::now();
+    let findings = group::requests::run_on_etcd(text).await;
+    let mut report = Report::default();
+    report.add("requests", findings, started.elapsed());
     println!("{report}");
     ExitCode::from(report.exit_code())
 }

@@ -1,8 +1,10 @@
 //! Group `requests`: every script of `requests/` to both servers, compared answer by answer.
 
+use flyball_store::{Etcd, Store};
+
 use crate::differences::{self, Differences};
 use crate::group::unready::Unready;
-use crate::reference::Reference;
+use crate::reference::{Etcd as Cluster, Reference, Setting};
 use crate::report::{Finding, Verdict, sentence};
 use crate::requests::compare::{Difference, Pairs};
 use crate::requests::directory;
@@ -15,16 +17,26 @@ const SHOWN: usize = 12;
 
 /// Sends the scripts that have a request whose `script/name` contains `text`; whole, for later requests need earlier ones.
 pub async fn run(text: &str) -> Vec<Finding> {
-    compare_all(text).await.unwrap_or_else(Unready::findings)
+    compare_all(text, Store::memory()).await.unwrap_or_else(Unready::findings)
 }
 
-async fn compare_all(text: &str) -> Result<Vec<Finding>, Unready> {
+/// The same, with our server on a real etcd.
+pub async fn run_on_etcd(text: &str) -> Vec<Finding> {
+    let on_etcd = async {
+        let etcd = Cluster::start(1, Setting::Hasty).await?;
+        let store = Etcd::new(etcd.endpoints()).open().await;
+        compare_all(text, store.map_err(|error| Unready::Failed(sentence(&error)))?).await
+    };
+    on_etcd.await.unwrap_or_else(Unready::findings)
+}
+
+async fn compare_all(text: &str, store: Store) -> Result<Vec<Finding>, Unready> {
     let mut scripts = script::read_all(&directory()).map_err(|error| Unready::Failed(sentence(&error)))?;
     let explained = Differences::read(&differences::path()).map_err(Unready::Failed)?;
     scripts.retain(|script| script.requests.iter().any(|request| case(script, request).contains(text)));
     let reference = Reference::start().await?;
     let real = reference.admin.client()?;
-    let ours = crate::ours::client().await.map_err(Unready::Failed)?;
+    let ours = crate::ours::client_on(store).await.map_err(Unready::Failed)?;
     let shown = if text.is_empty() { SHOWN } else { usize::MAX };
     let comparison = Comparison { real, ours, explained, shown };
     let mut findings = Vec::new();

@@ -1,12 +1,13 @@
 //! Group `store`: the store on a real etcd, held to the same model as the others, and to what only etcd can show.
 
 mod model;
+mod servers;
 
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flyball_store::{Error, Etcd, Expect, Op, Store, Tls, Value, Watch};
-use futures::future::{FutureExt, LocalBoxFuture};
+use futures::future::{FutureExt, LocalBoxFuture, join_all};
 use tokio::time::timeout;
 
 use crate::reference::{Error as StartError, Etcd as Cluster, Setting};
@@ -21,9 +22,14 @@ type Check = (&'static str, fn() -> LocalBoxFuture<'static, Outcome>);
 /// How long something that must happen may take.
 const WITHIN: Duration = Duration::from_secs(30);
 
-const CHECKS: [Check; 10] = [
+/// These take all there is of the machine, so each has it for itself.
+const ALONE: [Check; 2] = [
     ("etcd does as the model", || model::one_member().boxed_local()),
     ("three members of which one dies do as the model", || model::three_members().boxed_local()),
+];
+
+/// These wait most of the time, so they wait together.
+const TOGETHER: [Check; 9] = [
     ("a store sees what another one commits", || two_stores().boxed_local()),
     ("a watch begins before its store was opened", || watch_from_before().boxed_local()),
     ("a quiet watcher learns how far it has seen everything", || progress().boxed_local()),
@@ -32,6 +38,7 @@ const CHECKS: [Check; 10] = [
     ("a backup of etcd is restored on disk", || backup().boxed_local()),
     ("TLS, and a certificate of our own", || tls().boxed_local()),
     ("a user logs in with a password", || login().boxed_local()),
+    ("two servers on one etcd are one cluster", || servers::two_servers().boxed_local()),
 ];
 
 /// Runs the checks whose names contain the text.
@@ -40,11 +47,19 @@ pub async fn run(text: &str) -> Vec<Finding> {
         return vec![Finding::skipped("start", error.to_string())];
     }
     let mut findings = Vec::new();
-    for (case, check) in CHECKS.into_iter().filter(|(case, _)| case.contains(text)) {
-        let outcome = AssertUnwindSafe(check()).catch_unwind().await;
-        findings.push(Finding::check(case, outcome.unwrap_or_else(|panic| Err(said(panic.as_ref())))));
+    for check in ALONE.into_iter().filter(|(case, _)| case.contains(text)) {
+        findings.push(find(check).await);
     }
+    let together = TOGETHER.into_iter().filter(|(case, _)| case.contains(text)).map(find);
+    findings.extend(join_all(together).await);
     findings
+}
+
+async fn find((case, check): Check) -> Finding {
+    let started = Instant::now();
+    let outcome = AssertUnwindSafe(check()).catch_unwind().await;
+    println!("{:.0?} for: {case}", started.elapsed());
+    Finding::check(case, outcome.unwrap_or_else(|panic| Err(said(panic.as_ref()))))
 }
 
 fn said(panic: &(dyn std::any::Any + Send)) -> String {
