@@ -8,6 +8,7 @@ mod engine;
 pub(crate) mod journal;
 mod log;
 mod queue;
+mod room;
 mod summary;
 mod values;
 mod writer;

@@ -1,7 +1,7 @@
 //! A range as it was found: everything that is needed to read it without keeping anybody from writing.
 
 use crate::{
-    Entry, Page, Range, Result,
+    Page, Range, Result,
     history::{self, Chunk},
     index::Span,
     record::Record,
@@ -40,11 +40,8 @@ impl Found {
     }
 
     fn page<'a>(&self, records: impl Iterator<Item = &'a Record>, count: usize) -> Result<(Page, Vec<Record>)> {
-        let mut fetched = Vec::new();
-        let mut entries = Vec::with_capacity(self.limit().min(count));
-        for record in records {
-            entries.push(self.entry(record, &mut fetched)?);
-        }
+        let records: Vec<&Record> = records.collect();
+        let (entries, fetched) = self.view.entries(&records)?;
         let remaining = (count - entries.len()) as u64;
         let page = Page {
             entries,
@@ -53,16 +50,6 @@ impl Found {
             remaining,
         };
         Ok((page, fetched))
-    }
-
-    fn entry(&self, record: &Record, fetched: &mut Vec<Record>) -> Result<Entry> {
-        if let Some(entry) = record.entry() {
-            return Ok(entry);
-        }
-        let record = self.view.whole(record)?;
-        let entry = self.view.entry(&record)?;
-        fetched.push(record);
-        Ok(entry)
     }
 
     fn latest(&self) -> impl Iterator<Item = &Record> {

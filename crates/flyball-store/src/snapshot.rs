@@ -44,7 +44,7 @@ impl Snapshot {
 /// Reads the entries of a leaf, where that keeps nobody waiting.
 async fn read(leaf: Arc<Leaf>, view: View) -> Result<Vec<Entry>> {
     let is_whole = leaf.records().iter().all(Record::is_whole);
-    let entries = move || leaf.records().iter().map(|record| view.entry(record)).collect();
+    let entries = move || view.entries(&leaf.records().iter().collect::<Vec<_>>()).map(|(entries, _)| entries);
     if is_whole { entries() } else { blocking(entries).await }
 }
 

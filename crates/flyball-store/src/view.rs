@@ -22,6 +22,25 @@ impl View {
         }
     }
 
+    /// Those of some records that are outlines, with their values, in the order given.
+    pub fn fetch(&self, records: &[&Record]) -> Result<Vec<Record>> {
+        let outlines: Vec<&Record> = records.iter().copied().filter(|record| !record.is_whole()).collect();
+        match &self.0 {
+            _ if outlines.is_empty() => Ok(Vec::new()),
+            Some(values) => values.read_all(&outlines),
+            None => Err(Error::Closed),
+        }
+    }
+
+    /// Some records as a reader gets them, and those that had to be fetched for it.
+    pub fn entries(&self, records: &[&Record]) -> Result<(Vec<Entry>, Vec<Record>)> {
+        let fetched = self.fetch(records)?;
+        let mut rest = fetched.iter();
+        let entry = |record: &&Record| record.entry().or_else(|| rest.next()?.entry());
+        let entries = records.iter().map(entry).collect::<Option<_>>().ok_or(Error::Closed)?;
+        Ok((entries, fetched))
+    }
+
     pub fn entry(&self, record: &Record) -> Result<Entry> {
         match record.entry() {
             Some(entry) => Ok(entry),

@@ -43,6 +43,15 @@ fn journals(engine: &Path) -> Result<Vec<(u64, PathBuf)>, Flaw> {
     Ok(journals)
 }
 
+/// The number of the journal that is written.
+pub(crate) fn last(engine: &Path) -> Result<u64, Flaw> {
+    let journals = journals(engine)?;
+    journals
+        .last()
+        .map(|(number, _)| *number)
+        .ok_or_else(|| Flaw::Damaged("there is no journal".to_owned()))
+}
+
 /// Cuts the last batch of the last journal off somewhere; says whether there is one.
 #[cfg(feature = "testing")]
 pub(crate) fn tear(engine: &Path, choose: impl FnOnce(usize) -> usize) -> io::Result<bool> {

@@ -3,7 +3,8 @@
 
 use super::{
     directory::Directory,
-    engine,
+    engine, journal,
+    room::Room,
     summary::{Summary, record_key},
     values::Engine,
 };
@@ -18,11 +19,15 @@ use std::{io, path::Path, sync::Arc};
 /// So many records of a backup are written together.
 const FILLED_AT_ONCE: usize = 1_000;
 
+/// What the journal has around each record, roughly.
+const OVERHEAD: u64 = 40;
+
 /// The log of a data directory, as the engine keeps it.
 pub(crate) struct Log {
     summary: Summary,
     records: Keyspace,
     database: Database,
+    room: Room,
 }
 
 impl Log {
@@ -44,7 +49,8 @@ impl Log {
             let summary = Summary::default();
             records.insert(summary.key(), summary.bytes())?;
             database.persist(PersistMode::SyncAll)?;
-            Ok(Log { summary, records, database })
+            let room = Room::of_new(&directory.engine());
+            Ok(Log { summary, records, database, room })
         });
         started.map_err(|error| refused(directory, error))
     }
@@ -89,7 +95,8 @@ impl Log {
         if sealed.is_some() {
             directory.unseal()?;
         }
-        Ok((Log { summary, records, database }, state))
+        let room = Room::after(&path, journal::last(&path).map_err(|flaw| flaw.at(directory))?);
+        Ok((Log { summary, records, database, room }, state))
     }
 
     /// Stops the engine; says what there is to be found when it starts again.
@@ -102,6 +109,12 @@ impl Log {
     pub fn flush(&self) -> fjall::Result<()> {
         self.records.rotate_memtable_and_wait()?;
         self.records.major_compact()
+    }
+
+    /// Makes room in the journal for what comes after some changes.
+    pub fn make_room(&mut self, plan: &Plan) {
+        let written = plan.changes.iter().map(|change| change.record.size() as u64 + OVERHEAD).sum();
+        self.room.advance(written);
     }
 
     /// Writes planned changes and removes what only the history needed that is gone up to `cut`; returns when it is on disk.

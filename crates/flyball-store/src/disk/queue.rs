@@ -19,6 +19,9 @@ const ENOUGH: usize = 64;
 /// Nobody is waited for longer than this, however slow the disk is.
 const LONGEST: Duration = Duration::from_millis(1);
 
+/// After waiting in vain the writer takes so often what there is.
+const RESIGNED: u32 = 8;
+
 /// So long the writer stays awake without work.
 const SPIN: Duration = Duration::from_micros(100);
 
@@ -31,6 +34,10 @@ pub(crate) struct Receiver {
     /// How many are waited for, and until when.
     expected: usize,
     until: Instant,
+    /// Whether anybody is waited for.
+    is_patient: bool,
+    /// So often nobody is, because the last time it was in vain.
+    resigned: u32,
 }
 
 #[derive(Default)]
@@ -51,7 +58,13 @@ struct Waiting {
 
 pub(crate) fn queue() -> (Sender, Receiver) {
     let queue = Arc::<Queue>::default();
-    let receiver = Receiver { queue: queue.clone(), expected: 1, until: Instant::now() };
+    let receiver = Receiver {
+        queue: queue.clone(),
+        expected: 1,
+        until: Instant::now(),
+        is_patient: false,
+        resigned: 0,
+    };
     (Sender(queue), receiver)
 }
 
@@ -90,9 +103,11 @@ impl Receiver {
     /// Takes what waits, as soon as everybody is there who is expected; `None` when nobody is left to ask.
     pub fn take(&mut self) -> Option<Vec<Job>> {
         self.spin();
+        let mut is_vain = false;
         let mut waiting = self.queue.waiting();
         while waiting.jobs.len() < self.expected && !waiting.is_ended {
             let patience = self.until.saturating_duration_since(Instant::now());
+            is_vain |= patience.is_zero();
             if patience.is_zero() && !waiting.jobs.is_empty() {
                 break;
             }
@@ -106,6 +121,9 @@ impl Receiver {
             };
         }
         waiting.wake_at = 0;
+        if is_vain && self.is_patient {
+            self.resigned = RESIGNED;
+        }
         if waiting.jobs.is_empty() {
             return None;
         }
@@ -123,12 +141,18 @@ impl Receiver {
         }
     }
 
-    /// Expects those who were answered to come again beside those who wait already, for no longer than half of what their
-    /// flush took.
+    /// Expects those who were answered to come again beside those who wait already, for no longer than their flush took.
+    /// Where they did not, they are not expected for a while.
     pub fn expect(&mut self, answered: usize, flushing: Duration) {
-        let waiting = self.queue.waiting().jobs.len();
-        self.expected = (waiting + answered).clamp(1, ENOUGH.max(waiting));
-        self.until = Instant::now() + (flushing / 2).min(LONGEST);
+        (self.expected, self.until) = (1, Instant::now());
+        self.is_patient = self.resigned == 0;
+        if self.is_patient {
+            let waiting = self.queue.waiting().jobs.len();
+            self.expected = (waiting + answered).clamp(1, ENOUGH.max(waiting));
+            self.until += flushing.min(LONGEST);
+        } else {
+            self.resigned -= 1;
+        }
     }
 }
 

@@ -8,6 +8,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+/// Records so few revisions apart are read one after the other, if they are so many.
+const NEAR: u64 = 8;
+const LONG: usize = 16;
+
 /// The engine, as long as it is open. The directory is left to others when the last one who reads is through.
 pub(crate) struct Engine {
     path: PathBuf,
@@ -42,17 +46,61 @@ impl Engine {
 impl Values {
     /// Reads a record of which only the outline is in memory.
     pub fn read(&self, outline: &Record) -> Result<Record> {
-        let path = &self.engine.path;
         let opened = self.engine.opened.read().unwrap_or_else(PoisonError::into_inner);
-        let Some((_, records)) = opened.as_ref() else {
-            return Err(Error::Closed);
+        let (_, records) = opened.as_ref().ok_or(Error::Closed)?;
+        let found = self.at.get(records, record_key(outline)).map_err(|error| self.failed(error))?;
+        self.record(outline, found.as_deref())
+    }
+
+    /// Reads many such records; those that were written one after the other are read so, too.
+    pub fn read_all(&self, outlines: &[&Record]) -> Result<Vec<Record>> {
+        let mut order: Vec<usize> = (0..outlines.len()).collect();
+        order.sort_unstable_by_key(|at| record_key(outlines[*at]));
+        let mut found = vec![None; outlines.len()];
+        let is_near = |a: &usize, b: &usize| outlines[*b].revision() - outlines[*a].revision() <= NEAR;
+        for run in order.chunk_by(is_near) {
+            let wanted: Vec<&Record> = run.iter().map(|at| outlines[*at]).collect();
+            let records = self.read_run(&wanted)?;
+            run.iter().zip(records).for_each(|(at, record)| found[*at] = Some(record));
+        }
+        found.into_iter().collect::<Option<_>>().ok_or(Error::Closed)
+    }
+
+    fn read_run(&self, outlines: &[&Record]) -> Result<Vec<Record>> {
+        let (Some(first), Some(last)) = (outlines.first(), outlines.last()) else {
+            return Ok(Vec::new());
         };
-        let found = self.at.get(records, record_key(outline)).map_err(|error| Error::read(path, error))?;
-        let record = found.as_deref().and_then(Record::read).filter(|record| record.is_same(outline));
+        if outlines.len() < LONG {
+            return outlines.iter().map(|outline| self.read(outline)).collect();
+        }
+        let opened = self.engine.opened.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, records) = opened.as_ref().ok_or(Error::Closed)?;
+        let mut found = Vec::with_capacity(outlines.len());
+        for pair in self.at.range(records, record_key(first)..=record_key(last)) {
+            let (key, bytes) = pair.into_inner().map_err(|error| self.failed(error))?;
+            match outlines.get(found.len()) {
+                Some(outline) if record_key(outline) == key[..] => found.push(self.record(outline, Some(&bytes))?),
+                _ => {}
+            }
+        }
+        // One that is missing keeps all that come after it from being found.
+        match outlines.get(found.len()) {
+            Some(missing) => self.record(missing, None).map(|_| found),
+            None => Ok(found),
+        }
+    }
+
+    fn record(&self, outline: &Record, bytes: Option<&[u8]>) -> Result<Record> {
+        let path = &self.engine.path;
+        let record = bytes.and_then(Record::read).filter(|record| record.is_same(outline));
         record.ok_or_else(|| Error::Damaged {
             path: path.clone(),
             reason: "a record cannot be read".to_owned(),
         })
+    }
+
+    fn failed(&self, error: fjall::Error) -> Error {
+        Error::read(&self.engine.path, error)
     }
 }
 

@@ -87,7 +87,8 @@ impl Writer {
         self.core.apply(&batch.plan);
         let (plan, closing) = batch.answer();
         self.core.publish(&plan);
-        // Not before: what is freed here keeps nobody waiting.
+        // Not before: this keeps nobody waiting.
+        self.log.make_room(&plan);
         drop((plan, gone));
         closing
     }
