@@ -105,6 +105,17 @@ pub async fn ranges(store: &Store) -> Vec<Duration> {
     times
 }
 
+/// Reads 10,000 values at once that have not been touched while twice as many were written.
+pub async fn old_range(store: &Store) -> Duration {
+    fill(store, "/old", 10_000).await;
+    fill(store, "/newer", 20_000).await;
+    let started = Instant::now();
+    let page = store.range(Range::prefix("/old/")).await.expect("a range");
+    let took = started.elapsed();
+    assert_eq!(page.entries.len(), 10_000);
+    took
+}
+
 /// Puts one value after the other, each when all watchers have seen the one before; returns how long each took to the last.
 pub async fn watch(store: &Store, watchers: usize) -> Vec<Duration> {
     let (seen, mut arrivals) = tokio::sync::mpsc::unbounded_channel();
