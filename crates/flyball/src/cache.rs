@@ -15,10 +15,11 @@ pub(crate) use mirror::{Mirror, Part};
 use crate::{
     Key, Metrics, Selection,
     kind::{Form, Kind, KindId},
+    leader::FencedClient,
     object::Object,
     watch::{self, Lists},
 };
-use kube::{Client, Resource};
+use kube::Resource;
 use serde::de::DeserializeOwned;
 use std::{
     collections::HashMap,
@@ -200,7 +201,7 @@ impl Cache {
     }
 
     /// The mirror of a kind, in its form or a fuller one, followed from now on if it was not before.
-    pub(crate) fn follow(&self, kind: &Kind, client: &Client, metrics: &Metrics) -> Arc<Followed> {
+    pub(crate) fn follow(&self, kind: &Kind, client: &Arc<FencedClient>, metrics: &Metrics) -> Arc<Followed> {
         let mut state = self.lock();
         let everywhere = state.everywhere.clone();
         let known = state.mirrors.entry(kind.id()).or_default();
@@ -237,7 +238,13 @@ impl Cache {
     }
 }
 
-fn spawn_watch(mirror: Arc<Mirror>, part: Part, lists: Lists, client: Client, metrics: Metrics) -> JoinHandle<()> {
+fn spawn_watch(
+    mirror: Arc<Mirror>,
+    part: Part,
+    lists: Lists,
+    client: Arc<FencedClient>,
+    metrics: Metrics,
+) -> JoinHandle<()> {
     tokio::spawn(async move { watch::follow(&client, &mirror, part, lists, &metrics).await })
 }
 

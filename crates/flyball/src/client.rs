@@ -7,6 +7,7 @@ use crate::{
     Key,
     cache::{Cache, Mirror},
     kind::KindId,
+    metrics::MeasuredClient,
     object::Object,
 };
 use bytes::Bytes;
@@ -17,34 +18,54 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{borrow::Cow, sync::Arc};
 
-/// A client that puts what it writes into `cache`.
+/// A client that puts what it writes into the cache.
 ///
 /// Where the answer is not the object (`scale`, `eviction`, `binding`, the deletion of a collection, another version of the
 /// kind), the object is read before the answer is handed on; where that fails, the write is answered with that failure. A write
 /// whose answer is lost tells nothing, and dry runs are no writes.
-pub(crate) fn observed(client: Client, cache: Cache) -> Client {
-    let namespace = client.default_namespace().to_owned();
-    let service = tower::service_fn(move |request: Request<Body>| {
-        let (client, cache) = (client.clone(), cache.clone());
-        async move {
-            let Some(mut write) = Write::read(&request) else {
-                return client.send(request).await;
-            };
-            let request = write.complete(request).await?;
-            let response = client.send(request).await?;
-            let mirrors = cache.mirrors_of_any_version(&write.kind);
-            if !response.status().is_success() || mirrors.is_empty() {
-                return Ok(response);
-            }
-            let (head, body) = response.into_parts();
-            let body = body.collect_bytes().await?;
-            if let Some(reread) = write.record(&mirrors, &body) {
-                reread.run(&client).await?;
-            }
-            Ok::<_, kube::Error>(Response::from_parts(head, Body::from(body)))
+#[derive(Clone)]
+pub(crate) struct ObservedClient {
+    client: MeasuredClient,
+    cache: Cache,
+}
+
+impl ObservedClient {
+    pub(crate) fn new(client: MeasuredClient, cache: Cache) -> ObservedClient {
+        ObservedClient { client, cache }
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
+        let Some(mut write) = Write::read(&request) else {
+            return self.client.send(request).await;
+        };
+        let request = write.complete(request).await?;
+        let response = self.client.send(request).await?;
+        let mirrors = self.cache.mirrors_of_any_version(&write.kind);
+        if !response.status().is_success() || mirrors.is_empty() {
+            return Ok(response);
         }
-    });
-    Client::new(service, namespace)
+        let (head, body) = response.into_parts();
+        let body = body.collect_bytes().await?;
+        if let Some(reread) = write.record(&mirrors, &body) {
+            reread.run(&self.client).await?;
+        }
+        Ok(Response::from_parts(head, Body::from(body)))
+    }
+
+    /// The namespace of those who name none.
+    pub(crate) fn namespace(&self) -> &str {
+        self.client.namespace()
+    }
+
+    /// The same as kube's own type, which puts one more task between caller and server.
+    pub(crate) fn to_client(&self) -> Client {
+        let this = Arc::new(self.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let this = this.clone();
+            async move { this.send(request).await }
+        });
+        Client::new(service, self.namespace())
+    }
 }
 
 /// A write as its request tells of it.

@@ -11,7 +11,7 @@ mod transport;
 pub use leadership::Leadership;
 
 pub(crate) use elections::Elections;
-pub(crate) use fence::fenced;
+pub(crate) use fence::FencedClient;
 pub(crate) use transport::transport;
 
 use crate::{Error, Result, config::LeaderElection};

@@ -10,7 +10,7 @@ mod text;
 pub use family::{Counter, Gauge, Histogram, Timer};
 pub use text::Format;
 
-pub(crate) use api::measured;
+pub(crate) use api::MeasuredClient;
 pub(crate) use controller::{ControllerMetrics, Ended};
 
 use crate::shared::Shared;

@@ -3,11 +3,11 @@
 use crate::{
     Addresses, Backoff, Cache, Config, Controller, Election, Error, Events, Leadership, Metrics, Operator, Result,
     admin::{self, Servers},
-    client,
+    client::ObservedClient,
     clock::Clock,
     crds, event,
-    leader::{Elections, fenced, transport},
-    metrics,
+    leader::{Elections, FencedClient, transport},
+    metrics::MeasuredClient,
     operator::Task,
     runner::panicked,
     shared::Shared,
@@ -43,21 +43,24 @@ impl Running {
         crds::install(&client, operator.name(), operator.crds()).await?;
         let cache = Cache::new(operator.namespaces_watched(), operator.lists());
         let metrics = operator.own_metrics();
-        let client = metrics::measured(client, metrics.clone());
+        let client = MeasuredClient::new(client, metrics.clone());
         let (recorder, publisher) = event::channel(operator.event_policy());
         let clock = Clock::start();
-        let mut elections = Elections::new(operator.name(), client.clone(), cache.clone(), metrics.clone(), clock);
+        let mut elections = Elections::new(operator.name(), client.to_client(), cache.clone(), metrics.clone(), clock);
         let leadership = stand(operator, &setup, &mut elections)?;
-        let client = client::observed(client, cache.clone());
+        let client = ObservedClient::new(client, cache.clone());
         let leads = Leads {
             cluster: setup.cluster,
             client: client.clone(),
             cache: cache.clone(),
             metrics: metrics.clone(),
         };
+        let client = client.to_client();
+        let api = leads.client(&leadership)?;
         let shared = Arc::new(Shared {
             name: operator.name().to_owned(),
-            client: leads.client(&leadership)?,
+            client: api.to_client(),
+            api,
             leadership,
             elections: elections.leaderships(),
             checks: operator.checks().clone(),
@@ -77,8 +80,8 @@ impl Running {
             let shared = match &controller.election {
                 Some(election) => {
                     let leadership = elections.stand(election)?;
-                    let client = leads.client(&leadership)?;
-                    shared.led_by(leadership, client)
+                    let api = leads.client(&leadership)?;
+                    shared.led_by(leadership, api)
                 }
                 None => shared.clone(),
             };
@@ -177,18 +180,22 @@ impl std::fmt::Debug for Running {
 /// What a client is made of that writes only while this process leads.
 struct Leads {
     cluster: Option<kube::Config>,
-    client: Client,
+    client: ObservedClient,
     cache: Cache,
     metrics: Metrics,
 }
 
 impl Leads {
-    fn client(&self, leadership: &Leadership) -> Result<Client> {
+    fn client(&self, leadership: &Leadership) -> Result<Arc<FencedClient>> {
         let writing = self.cluster.as_ref().map(|cluster| transport(cluster, leadership)).transpose()?.flatten();
-        let writing = writing
-            .map(|writing| client::observed(metrics::measured(writing, self.metrics.clone()), self.cache.clone()));
-        let writing = writing.unwrap_or_else(|| self.client.clone());
-        Ok(fenced(self.client.clone(), writing, leadership, &self.metrics))
+        let measured = writing.map(|writing| MeasuredClient::new(writing, self.metrics.clone()));
+        let writing = measured.map(|writing| ObservedClient::new(writing, self.cache.clone()));
+        Ok(Arc::new(FencedClient {
+            reading: self.client.clone(),
+            writing: writing.unwrap_or_else(|| self.client.clone()),
+            leadership: leadership.clone(),
+            metrics: self.metrics.clone(),
+        }))
     }
 }
 

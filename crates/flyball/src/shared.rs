@@ -8,6 +8,7 @@ use crate::{
     connect,
     event::Recorder,
     kind::Kind,
+    leader::FencedClient,
     metrics::ControllerMetrics,
     runner::Desk,
     work::WorkQueue,
@@ -25,6 +26,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Shared {
     pub(crate) name: String,
     /// Writes only while `leadership` leads.
+    pub(crate) api: Arc<FencedClient>,
+    /// The same for authors.
     pub(crate) client: Client,
     pub(crate) leadership: Leadership,
     /// All elections that the operator stands in.
@@ -72,8 +75,9 @@ impl Shared {
     }
 
     /// The same for controllers that have an election of their own, and so a client that is fenced by it.
-    pub(crate) fn led_by(&self, leadership: Leadership, client: Client) -> Arc<Shared> {
-        Arc::new(Shared { client, leadership, ..self.clone() })
+    pub(crate) fn led_by(&self, leadership: Leadership, api: Arc<FencedClient>) -> Arc<Shared> {
+        let client = api.to_client();
+        Arc::new(Shared { api, client, leadership, ..self.clone() })
     }
 
     /// The controllers at work.
@@ -91,10 +95,7 @@ impl Shared {
     pub(crate) fn follow<'a>(&self, kinds: impl Iterator<Item = &'a Kind>) -> Vec<Arc<Followed>> {
         let mut kinds: Vec<_> = kinds.collect();
         kinds.sort_by_key(|kind| Reverse(kind.form));
-        kinds
-            .into_iter()
-            .map(|kind| self.cache.follow(kind, &self.client, &self.metrics))
-            .collect()
+        kinds.into_iter().map(|kind| self.cache.follow(kind, &self.api, &self.metrics)).collect()
     }
 
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {

@@ -7,13 +7,13 @@ use crate::{
     Backoff, Error, Metrics,
     cache::{Mirror, Part},
     kind::Form,
+    leader::FencedClient,
     object::Object,
 };
 use event::{Event, ListMeta};
 use futures::{Stream, StreamExt};
 use http::StatusCode;
 use kube::{
-    Client,
     api::{ListParams, Request, WatchParams},
     client::Body,
 };
@@ -72,7 +72,7 @@ pub(crate) enum Lists {
 ///
 /// Each watch has its own backoff, so that one which fails delays no other. It is reset by news, not by a list that worked: a
 /// server which expires every watch is not listed in a circle.
-pub(crate) async fn follow(client: &Client, mirror: &Mirror, part: Part, lists: Lists, metrics: &Metrics) {
+pub(crate) async fn follow(client: &FencedClient, mirror: &Mirror, part: Part, lists: Lists, metrics: &Metrics) {
     let mut watch = Watch { client, mirror, part, lists, from: None, failures: 0 };
     loop {
         let watched = watch.from.is_some();
@@ -96,7 +96,7 @@ pub(crate) async fn follow(client: &Client, mirror: &Mirror, part: Part, lists: 
 }
 
 struct Watch<'a> {
-    client: &'a Client,
+    client: &'a FencedClient,
     mirror: &'a Mirror,
     part: Part,
     lists: Lists,

@@ -5,10 +5,11 @@ use crate::{
     Key,
     cache::Mirror,
     kind::{Form, KindId},
+    metrics::MeasuredClient,
     object::Object,
 };
 use http::{Request, StatusCode, header};
-use kube::{Client, client::Body};
+use kube::client::Body;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::HashSet, sync::Arc, time::Duration};
@@ -86,7 +87,7 @@ impl Reread {
     }
 
     /// Reads it, and puts it into the mirrors: one request per version of the kind that is mirrored.
-    pub(super) async fn run(self, client: &Client) -> kube::Result<()> {
+    pub(super) async fn run(self, client: &MeasuredClient) -> kube::Result<()> {
         let mut versions: Vec<(KindId, Vec<Arc<Mirror>>)> = Vec::new();
         for mirror in self.mirrors {
             let id = mirror.kind().id();
@@ -107,7 +108,7 @@ impl Reread {
     }
 }
 
-async fn object(client: &Client, mirrors: &[Arc<Mirror>], key: &Key) -> kube::Result<()> {
+async fn object(client: &MeasuredClient, mirrors: &[Arc<Mirror>], key: &Key) -> kube::Result<()> {
     // As they are before the read: one that is created after it is not the one that it does not find.
     let known: Vec<_> = mirrors.iter().map(|mirror| Some(mirror.get(key)?.uid.clone())).collect();
     let path = format!("{}/{}", mirrors[0].kind().path(key.namespace()), key.name());
@@ -122,7 +123,7 @@ async fn object(client: &Client, mirrors: &[Arc<Mirror>], key: &Key) -> kube::Re
 }
 
 async fn collection(
-    client: &Client,
+    client: &MeasuredClient,
     mirrors: &[Arc<Mirror>],
     namespace: Option<&str>,
     selectors: &str,
@@ -168,7 +169,7 @@ fn accept(mirrors: &[Arc<Mirror>], metadata: &'static str) -> &'static str {
 }
 
 /// What is there, or nothing if nothing is.
-async fn read(client: &Client, path: &str, accept: &str) -> kube::Result<Option<String>> {
+async fn read(client: &MeasuredClient, path: &str, accept: &str) -> kube::Result<Option<String>> {
     let mut again = AGAIN.into_iter();
     loop {
         let request = Request::get(path).header(header::ACCEPT, accept).body(Body::empty());

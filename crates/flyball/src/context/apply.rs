@@ -136,7 +136,7 @@ impl Context {
 
     /// Sends a write, and says whether it created something.
     pub(super) async fn request(&self, request: http::Request<Vec<u8>>) -> kube::Result<(bool, String)> {
-        let response = self.operator.client.send(request.map(kube::client::Body::from)).await?;
+        let response = self.operator.api.send(request.map(kube::client::Body::from)).await?;
         let created = response.status() == http::StatusCode::CREATED;
         let success = response.status().is_success();
         let body = response.into_body().collect_bytes().await?;

@@ -1,9 +1,10 @@
 //! A fence around a client: writes pass while this process leads, and until the lease's time is up, whatever else it believes.
 
 use super::Leadership;
-use crate::Metrics;
-use http::{Method, Request};
+use crate::{Metrics, client::ObservedClient};
+use http::{Method, Request, Response};
 use kube::{Client, client::Body};
+use std::sync::Arc;
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
@@ -77,36 +78,44 @@ impl Fence {
     }
 }
 
-/// A client that writes only while this process leads, by `writing`; what it reads, it reads by `client`.
+/// A client that writes only while this process leads, over connections of their own; reads always pass.
 ///
 /// A write is refused when it is begun after the lease's time, and abandoned when it is under way at that time; others lead
-/// only when the time between renew deadline and lease duration has passed as well. Reads always pass.
-pub(crate) fn fenced(client: Client, writing: Client, leadership: &Leadership, metrics: &Metrics) -> Client {
-    let Some(election) = leadership.election().map(str::to_owned) else {
-        return client;
-    };
-    let namespace = client.default_namespace().to_owned();
-    let (leadership, metrics) = (leadership.clone(), metrics.clone());
-    let service = tower::service_fn(move |request: Request<Body>| {
-        let (client, writing, election) = (client.clone(), writing.clone(), election.clone());
-        let (leadership, metrics) = (leadership.clone(), metrics.clone());
-        async move {
-            if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
-                return client.send(request).await;
-            }
-            if !leadership.fence().is_open() {
-                metrics.fenced(&election);
-                return Err(kube::Error::Service(Box::new(NotLeading(election))));
-            }
-            tokio::select! {
-                biased;
-                () = leadership.fence().passed() => {
-                    metrics.fenced(&election);
-                    Err(kube::Error::Service(Box::new(LeadsNoMore(election))))
-                }
-                answer = writing.send(request) => answer,
-            }
+/// only when the time between renew deadline and lease duration has passed as well.
+pub(crate) struct FencedClient {
+    pub(crate) reading: ObservedClient,
+    pub(crate) writing: ObservedClient,
+    pub(crate) leadership: Leadership,
+    pub(crate) metrics: Metrics,
+}
+
+impl FencedClient {
+    pub(crate) async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let Some(election) = self.leadership.election().filter(|_| !reads) else {
+            return self.reading.send(request).await;
+        };
+        if !self.leadership.fence().is_open() {
+            self.metrics.fenced(election);
+            return Err(kube::Error::Service(Box::new(NotLeading(election.to_owned()))));
         }
-    });
-    Client::new(service, namespace)
+        tokio::select! {
+            biased;
+            () = self.leadership.fence().passed() => {
+                self.metrics.fenced(election);
+                Err(kube::Error::Service(Box::new(LeadsNoMore(election.to_owned()))))
+            }
+            answer = self.writing.send(request) => answer,
+        }
+    }
+
+    /// The same as kube's own type, which puts one more task between caller and server.
+    pub(crate) fn to_client(self: &Arc<FencedClient>) -> Client {
+        let this = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let this = this.clone();
+            async move { this.send(request).await }
+        });
+        Client::new(service, self.reading.namespace())
+    }
 }

@@ -2,27 +2,48 @@
 
 use super::Metrics;
 use crate::trace;
-use http::{Method, Request};
+use http::{Method, Request, Response};
 use kube::{Client, client::Body};
+use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::Instrument;
 
 /// A client that counts its requests.
-pub(crate) fn measured(client: Client, metrics: Metrics) -> Client {
-    let namespace = client.default_namespace().to_owned();
-    let service = tower::service_fn(move |request: Request<Body>| {
-        let (client, metrics) = (client.clone(), metrics.clone());
-        async move {
-            let (call, started) = (Call::read(&request), Instant::now());
-            let span = trace::call(call.verb, &call.resource, request.uri().path());
-            let answer = client.send(request).instrument(span.clone()).await;
-            let code = answer.as_ref().map_or("<error>".into(), |answer| answer.status().as_u16().to_string());
-            trace::answered(&span, &answer);
-            call.count(&metrics, &code, started);
-            answer
-        }
-    });
-    Client::new(service, namespace)
+#[derive(Clone)]
+pub(crate) struct MeasuredClient {
+    client: Client,
+    metrics: Metrics,
+}
+
+impl MeasuredClient {
+    pub(crate) fn new(client: Client, metrics: Metrics) -> MeasuredClient {
+        MeasuredClient { client, metrics }
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
+        let (call, started) = (Call::read(&request), Instant::now());
+        let span = trace::call(call.verb, &call.resource, request.uri().path());
+        let answer = self.client.send(request).instrument(span.clone()).await;
+        let code = answer.as_ref().map_or("<error>".into(), |answer| answer.status().as_u16().to_string());
+        trace::answered(&span, &answer);
+        call.count(&self.metrics, &code, started);
+        answer
+    }
+
+    /// The namespace of those who name none.
+    pub(crate) fn namespace(&self) -> &str {
+        self.client.default_namespace()
+    }
+
+    /// The same as kube's own type, which puts one more task between caller and server.
+    pub(crate) fn to_client(&self) -> Client {
+        let this = Arc::new(self.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let this = this.clone();
+            async move { this.send(request).await }
+        });
+        Client::new(service, self.namespace())
+    }
 }
 
 /// A request as metrics tell of it.
