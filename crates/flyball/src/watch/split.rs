@@ -32,34 +32,50 @@ impl Items {
     pub(super) fn feed<E>(&mut self, piece: &[u8], mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         self.buffer.extend_from_slice(piece);
         let mut kept = 0;
-        while let Some(byte) = self.buffer.get(self.scanned).copied() {
-            let at = self.scanned;
-            self.scanned += 1;
-            match self.text {
-                Text::Escaped => self.text = Text::Inside,
-                Text::Inside if byte == b'\\' => self.text = Text::Escaped,
-                Text::Inside if byte == b'"' => self.text = Text::Outside,
-                Text::Inside => {}
-                Text::Outside => match byte {
-                    b'"' => self.text = Text::Inside,
-                    b'{' | b'[' => self.opened(byte, at, &mut kept),
-                    b'}' | b']' => {
-                        self.depth = self.depth.saturating_sub(1);
-                        match (self.depth, self.item) {
-                            (2, Some(begin)) if self.inside => {
-                                each(&self.buffer[begin..self.scanned])?;
-                                (self.item, kept) = (None, self.scanned);
-                            }
-                            (1, _) if self.inside => (self.inside, kept) = (false, at),
-                            _ => {}
-                        }
-                    }
-                    _ => {}
-                },
+        while let Some(at) = self.bracket() {
+            let byte = self.buffer[at];
+            if matches!(byte, b'{' | b'[') {
+                self.opened(byte, at, &mut kept);
+                continue;
+            }
+            self.depth = self.depth.saturating_sub(1);
+            match (self.depth, self.item) {
+                (2, Some(begin)) if self.inside => {
+                    each(&self.buffer[begin..self.scanned])?;
+                    (self.item, kept) = (None, self.scanned);
+                }
+                (1, _) if self.inside => (self.inside, kept) = (false, at),
+                _ => {}
             }
         }
         self.keep(kept);
         Ok(())
+    }
+
+    /// Where the next brace or bracket is that is not part of a string. Most bytes are skipped here, in two tight loops.
+    fn bracket(&mut self) -> Option<usize> {
+        let (mut at, mut text) = (self.scanned, self.text);
+        let found = loop {
+            let rest = self.buffer.get(at..).unwrap_or_default();
+            let skipped = match text {
+                Text::Outside => rest.iter().position(|byte| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')),
+                Text::Inside => rest.iter().position(|byte| matches!(byte, b'"' | b'\\')),
+                Text::Escaped => (!rest.is_empty()).then_some(0),
+            };
+            let Some(skipped) = skipped else {
+                at += rest.len();
+                break None;
+            };
+            at += skipped + 1;
+            text = match (text, rest[skipped]) {
+                (Text::Outside, b'"') | (Text::Escaped, _) => Text::Inside,
+                (Text::Outside, _) => break Some(at - 1),
+                (Text::Inside, b'"') => Text::Outside,
+                (Text::Inside, _) => Text::Escaped,
+            };
+        };
+        (self.scanned, self.text) = (at, text);
+        found
     }
 
     fn opened(&mut self, byte: u8, at: usize, kept: &mut usize) {
