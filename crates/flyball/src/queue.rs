@@ -176,11 +176,17 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Takes back an object that was handed out, and queues it if it was added meanwhile.
-    pub(crate) fn done(&mut self, key: &K, now: Instant) {
-        let Some(entry) = self.entries.remove(key) else { return };
+    /// Takes back an object that was handed out, and queues it if it was added meanwhile. Says whether it did.
+    pub(crate) fn done(&mut self, key: &K, now: Instant) -> bool {
+        let Some(entry) = self.entries.remove(key) else {
+            return false;
+        };
+        let mut again = false;
         match entry.place {
-            Place::Running(_, Some(again)) => self.place(key.clone(), *again, now),
+            Place::Running(_, Some(ask)) => {
+                again = true;
+                self.place(key.clone(), *ask, now);
+            }
             Place::Running(_, None) => {}
             // Nobody gives back what was not handed out.
             _ => drop(self.entries.insert(key.clone(), entry)),
@@ -188,6 +194,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         if self.entries.capacity() > SMALL && self.entries.len() < self.entries.capacity() / 8 {
             self.entries.shrink_to(self.entries.len() * 2);
         }
+        again
     }
 
     /// When the next waiting object becomes ready.

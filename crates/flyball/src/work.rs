@@ -151,8 +151,10 @@ impl WorkQueue {
 
     /// Gives back an object whose run has ended.
     pub(crate) fn done(&self, key: &Key) {
-        self.lock().queue.done(key, Instant::now());
-        self.changed.notify_one();
+        let again = self.lock().queue.done(key, Instant::now());
+        if again {
+            self.changed.notify_one();
+        }
     }
 
     /// Counts a failure, and says how many there were in a row.
