@@ -103,6 +103,16 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_schema_differs_in_at_most_twenty_lines() {
+        let text = std::fs::read_to_string(super::path()).unwrap();
+        let mut sections = text
+            .split("\n## ")
+            .filter(|section| section.lines().next().unwrap().ends_with("(schema)"));
+        let lines: usize = sections.by_ref().map(|section| section.matches("\n- `").count()).sum();
+        assert!((1..=20).contains(&lines), "{lines} lines");
+    }
+
     use super::*;
 
     const TEXT: &str = "# Differences\n\nprose\n\n- `pod/*` `body/spec/tolerations/**`: no such admission.\n";

@@ -5,6 +5,7 @@ mod container;
 mod default;
 mod dns;
 mod environment;
+mod legacy;
 mod mount;
 mod probe;
 mod quality;
@@ -12,6 +13,7 @@ mod scheduling;
 mod security;
 mod update;
 mod volume;
+mod windows;
 
 use super::rules::{deadline, label, labels, maybe_one_of, optional, subdomain, surely_one_of};
 use super::spot::{Found, Spot};
@@ -207,6 +209,7 @@ pub(super) fn validate_spec(spec: &Spot<'_>, whose: Whose, found: &mut Found) {
     container::validate_all(&spec.field("containers"), &shape, found);
     container::validate_init(spec, &shape, found);
     container::validate_ephemeral(spec, &shape, found);
+    resources::validate_pod(spec, found);
     host_ports(spec, whose, found);
     surely_one_of(&spec.field("restartPolicy"), &["Always", "OnFailure", "Never"], found);
     surely_one_of(
@@ -221,6 +224,7 @@ pub(super) fn validate_spec(spec: &Spot<'_>, whose: Whose, found: &mut Found) {
     scheduling::readiness_gates(&spec.field("readinessGates"), found);
     scheduling::gates(&spec.field("schedulingGates"), found);
     scheduling::spread(&spec.field("topologySpreadConstraints"), found);
+    windows::host_processes(spec, found);
     optional(&spec.field("serviceAccountName"), subdomain, found);
     optional(&spec.field("nodeName"), subdomain, found);
     deadline(&spec.field("activeDeadlineSeconds"), found);
@@ -270,14 +274,8 @@ fn system(spec: &Spot<'_>, found: &mut Found) {
     }
     match system.field("name").text() {
         "" => system.field("name").required(found, ""),
-        "linux" => {}
-        "windows" => {
-            for field in ["hostPID", "hostIPC", "shareProcessNamespace"] {
-                if spec.field(field).is_true() {
-                    spec.field(field).forbidden(found, "cannot be set for a windows pod");
-                }
-            }
-        }
+        "linux" => windows::on_linux(spec, found),
+        "windows" => windows::on_windows(spec, found),
         other => found.push(Violation::not_supported(system.path(), other, &["linux", "windows"])),
     }
 }

@@ -5,6 +5,7 @@ use super::rules::quantity;
 use super::spot::{Found, Spot};
 use crate::names;
 use crate::quantity::Quantity;
+use crate::violation::{Reason, Violation};
 use serde_json::Value;
 
 const FOR_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
@@ -46,6 +47,47 @@ pub(super) fn validate_container(spot: &Spot<'_>, found: &mut Found) {
         within_limit(name, &request, &limits, &requests, found);
     }
     huge_pages_need_others(spot, found);
+}
+
+/// What a pod as a whole requests and what limits it. That its containers together request no more is not checked.
+// validatePodResources
+pub(super) fn validate_pod(spec: &Spot<'_>, found: &mut Found) {
+    let resources = spec.field("resources");
+    if !resources.is_set() {
+        return;
+    }
+    if spec.field("os").field("name").text() == "windows" {
+        return resources.forbidden(found, "may not be set for a windows pod");
+    }
+    let (limits, requests, claims) =
+        (resources.field("limits"), resources.field("requests"), resources.field("claims"));
+    if claims.is_set() {
+        claims.forbidden(found, "claims may not be set for Resources at pod-level");
+    }
+    for (name, limit) in limits.entries() {
+        pod_amount(name, &limit, found);
+    }
+    for (name, request) in requests.entries() {
+        pod_amount(name, &request, found);
+        within_limit(name, &request, &limits, &requests, found);
+    }
+    huge_pages_need_others(&resources, found);
+    if spec.field("resourceClaims").len() == 0 {
+        for claim in claims.items() {
+            let name = claim.field("name").text();
+            let why = "must be one of the names in pod.spec.resourceClaims which is empty";
+            found.push(Violation::with_value(claim.path(), Reason::NotFound, &name.into(), why));
+        }
+    }
+}
+
+fn pod_amount(name: &str, spot: &Spot<'_>, found: &mut Found) {
+    let before = found.len();
+    known_name(name, spot, found);
+    if found.len() == before && !["cpu", "memory"].contains(&name) && !name.starts_with(HUGE) {
+        found.push(Violation::not_supported(spot.path(), name, &["cpu", HUGE, "memory"]));
+    }
+    amount(name, spot, found);
 }
 
 fn container_amount(name: &str, spot: &Spot<'_>, found: &mut Found) {

@@ -42,6 +42,10 @@ fn pod(spec: &Spot<'_>) -> Vec<String> {
     }
     for volume in spec.field("volumes").items() {
         odd.extend(empty_projection(&volume));
+        let repository = volume.field("gitRepo");
+        if repository.is_set() {
+            odd.push(format!("{}: deprecated in v1.11, and disabled by default in v1.33+", repository.path()));
+        }
     }
     for list in ["initContainers", "containers"] {
         spec.field(list).items().for_each(|container| odd.extend(fractions(&container)));

@@ -71,7 +71,7 @@ impl Parser<'_> {
         self.at += 1;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err("exceeded max depth".to_owned());
+            return Err(unexpected(self.bytes[self.at - 1], "exceeded max depth"));
         }
         let tree = read(self);
         self.depth -= 1;

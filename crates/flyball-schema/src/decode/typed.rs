@@ -199,11 +199,17 @@ fn is_written(value: &Value, field: &Field, node: Node<'_>) -> bool {
         (Value::Null, _) => false,
         // An empty list of managers asks the server to forget who owns what.
         (Value::Array(_), _) if &*field.name == "managedFields" => true,
+        // No policies at all are a mistake, not a wish for those by default.
+        (Value::Array(_), _) if &*field.name == "policies" && is_scaling(node) => true,
         (Value::Array(items), Form::List(_)) => field.required || !items.is_empty(),
         (Value::Object(fields), Form::Map(_)) => field.required || !fields.is_empty(),
         (value, Form::Boolean | Form::Integer | Form::Number | Form::String) => !is_omitted(value, field, node),
         _ => true,
     }
+}
+
+fn is_scaling(node: Node<'_>) -> bool {
+    node.type_name().is_some_and(|name| name.ends_with(".HPAScalingRules"))
 }
 
 /// Whether Go leaves a zero out: where it has no pointer, zero is the same as nothing.

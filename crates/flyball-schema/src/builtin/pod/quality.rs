@@ -11,6 +11,14 @@ const COUNTED: [&str; 2] = ["cpu", "memory"];
 pub(super) fn of(spec: &Value) -> &'static str {
     let mut requested = false;
     let mut guaranteed = true;
+    // What a pod as a whole requests speaks for its containers.
+    if ["requests", "limits"].iter().any(|field| !counted(&spec["resources"][field]).is_empty()) {
+        let (requests, limits) = (counted(&spec["resources"]["requests"]), counted(&spec["resources"]["limits"]));
+        return match limits.len() == COUNTED.len() && requests == limits {
+            true => "Guaranteed",
+            false => "Burstable",
+        };
+    }
     let lists =
         ["containers", "initContainers"].map(|list| spec[list].as_array().map(Vec::as_slice).unwrap_or_default());
     for container in lists.into_iter().flatten() {

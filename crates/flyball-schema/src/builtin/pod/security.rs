@@ -1,6 +1,7 @@
 //! What is wrong with what pods and containers may do.
 // pkg/apis/core/validation/validation.go, ValidateSecurityContext and validatePodSpecSecurityContext
 
+use super::windows;
 use crate::builtin::rules::{descending_path, id, maybe_one_of, surely_one_of};
 use crate::builtin::spot::{Found, Spot};
 use crate::names;
@@ -37,6 +38,7 @@ pub(super) fn validate_container(context: &Spot<'_>, found: &mut Found) {
     maybe_one_of(&context.field("procMount"), &["Default", "Unmasked"], found);
     seccomp(&context.field("seccompProfile"), found);
     no_escalation(context, found);
+    windows::options(&context.field("windowsOptions"), found);
     app_armor(&context.field("appArmorProfile"), found);
 }
 
@@ -73,6 +75,7 @@ pub(super) fn validate_pod(spec: &Spot<'_>, found: &mut Found) {
     sysctls(&context.field("sysctls"), spec, found);
     maybe_one_of(&context.field("fsGroupChangePolicy"), &["Always", "OnRootMismatch"], found);
     seccomp(&context.field("seccompProfile"), found);
+    windows::options(&context.field("windowsOptions"), found);
     app_armor(&context.field("appArmorProfile"), found);
     maybe_one_of(&context.field("supplementalGroupsPolicy"), &["Merge", "Strict"], found);
     maybe_one_of(&context.field("seLinuxChangePolicy"), &["MountOption", "Recursive"], found);

@@ -1,7 +1,7 @@
 //! What is wrong with a pod's volumes.
 // pkg/apis/core/validation/validation.go, ValidateVolumes and validateVolumeSource
 
-use super::environment;
+use super::{environment, legacy};
 use crate::builtin::rules::{empty, label, no_backsteps, one_of, quantity, unreserved_path};
 use crate::builtin::spot::{Found, Spot};
 use crate::builtin::volume;
@@ -19,6 +19,8 @@ const HOST_PATHS: [&str; 8] = [
     "Socket",
 ];
 
+const GOOGLE: &str = "gcePersistentDisk";
+
 /// What is wrong with a source of volumes.
 type Check = fn(&Spot<'_>, &mut Found);
 
@@ -26,31 +28,32 @@ type Check = fn(&Spot<'_>, &mut Found);
 const SOURCES: [(&str, Check); 30] = [
     ("emptyDir", empty_dir),
     ("hostPath", host_path),
-    ("gitRepo", |spot, found| _ = empty(&spot.field("repository"), found)),
-    ("gcePersistentDisk", |spot, found| _ = empty(&spot.field("pdName"), found)),
-    ("awsElasticBlockStore", |spot, found| _ = empty(&spot.field("volumeID"), found)),
+    ("gitRepo", legacy::git_repo),
+    // Told of at another place.
+    (GOOGLE, |_, _| {}),
+    ("awsElasticBlockStore", legacy::amazon),
     ("secret", |spot, found| files(spot, "secretName", found)),
     ("nfs", nfs),
-    ("iscsi", |spot, found| _ = empty(&spot.field("targetPortal"), found)),
-    ("glusterfs", |spot, found| _ = empty(&spot.field("endpoints"), found)),
-    ("flocker", |_, _| {}),
+    ("iscsi", legacy::iscsi),
+    ("glusterfs", legacy::gluster),
+    ("flocker", legacy::flocker),
     ("persistentVolumeClaim", |spot, found| _ = empty(&spot.field("claimName"), found)),
-    ("rbd", |_, _| {}),
-    ("cinder", |spot, found| _ = empty(&spot.field("volumeID"), found)),
-    ("cephfs", |_, _| {}),
-    ("quobyte", |_, _| {}),
+    ("rbd", legacy::rbd),
+    ("cinder", legacy::cinder),
+    ("cephfs", legacy::ceph),
+    ("quobyte", legacy::quobyte),
     ("downwardAPI", downward),
-    ("fc", |_, _| {}),
-    ("flexVolume", |spot, found| _ = empty(&spot.field("driver"), found)),
+    ("fc", legacy::fibre_channel),
+    ("flexVolume", legacy::flex),
     ("configMap", |spot, found| files(spot, "name", found)),
-    ("azureFile", |spot, found| _ = empty(&spot.field("secretName"), found)),
+    ("azureFile", legacy::azure_file),
     ("vsphereVolume", |spot, found| _ = empty(&spot.field("volumePath"), found)),
     ("photonPersistentDisk", |spot, found| _ = empty(&spot.field("pdID"), found)),
     ("portworxVolume", |spot, found| _ = empty(&spot.field("volumeID"), found)),
-    ("azureDisk", |spot, found| _ = empty(&spot.field("diskName"), found)),
-    ("storageos", |_, _| {}),
+    ("azureDisk", legacy::azure_disk),
+    ("storageos", legacy::storage_os),
     ("projected", projected),
-    ("scaleIO", |_, _| {}),
+    ("scaleIO", legacy::scale_io),
     ("csi", |spot, found| _ = empty(&spot.field("driver"), found)),
     ("ephemeral", ephemeral),
     ("image", |_, _| {}),
@@ -86,7 +89,10 @@ fn source(volume: &Spot<'_>, found: &mut Found) {
         volume.required(found, "must specify a volume type");
         return;
     };
-    check(&volume.field(name), found);
+    match *name {
+        GOOGLE => legacy::google(volume, &volume.field(name), found),
+        _ => check(&volume.field(name), found),
+    }
     set.for_each(|(name, _)| volume.field(name).forbidden(found, "may not specify more than 1 volume type"));
 }
 
