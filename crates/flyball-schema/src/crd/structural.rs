@@ -147,6 +147,9 @@ fn is_int_or_string(props: Props<'_>) -> bool {
 
 fn pattern(props: Props<'_>, path: &str) -> Option<Violation> {
     let text = props.text("pattern");
+    if text.is_empty() {
+        return None;
+    }
     let error = Pattern::new(text).err()?;
     let detail = format!("must be a valid regular expression, but isn't: {error}");
     Some(Violation::invalid(format!("{path}.pattern"), text, &detail))

@@ -169,6 +169,16 @@ impl<'a> FieldSet<'a> {
     }
 
     fn subtract_nodes(&mut self, other: &FieldSet<'_>, mut take: impl FnMut(&mut FieldNode<'a>, &FieldNode<'_>)) {
+        if self.is_small_beside(other) {
+            self.nodes.retain_mut(|node| match other.get(&node.element) {
+                Some(taken) => {
+                    take(node, taken);
+                    !node.is_dead()
+                }
+                None => true,
+            });
+            return;
+        }
         let mut others = other.nodes.iter().peekable();
         if others.peek().is_none() {
             return;
@@ -185,9 +195,23 @@ impl<'a> FieldSet<'a> {
         });
     }
 
+    /// Whether it is cheaper to look for each element of this set than to walk through the other.
+    fn is_small_beside(&self, other: &FieldSet<'_>) -> bool {
+        self.nodes.len() * FEW < other.nodes.len()
+    }
+
     /// The paths that are in both sets.
     pub(super) fn intersection(&self, other: &FieldSet<'_>) -> FieldSet<'a> {
         let mut both = FieldSet::default();
+        if self.is_small_beside(other) {
+            for node in &self.nodes {
+                if let Some(same) = other.get(&node.element) {
+                    let below = node.below.intersection(&same.below);
+                    both.add(node.element.clone(), node.member && same.member, below);
+                }
+            }
+            return both;
+        }
         let (mut ours, mut theirs) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
         while let (Some(a), Some(b)) = (ours.peek(), theirs.peek()) {
             match a.element.cmp(&b.element) {
