@@ -67,8 +67,11 @@ const PREPARES: [fn(&mut Value, Option<&Value>); 15] = [
     workload::prepare_stateful_set,
 ];
 
+/// What is wrong with an object, in the place of another or of none.
+type Rule = fn(&Value, Option<&Value>) -> Vec<Violation>;
+
 /// The rules of objects.
-const RULES: [fn(&Value, Option<&Value>) -> Vec<Violation>; 23] = [
+const RULES: [Rule; 23] = [
     autoscaler::validate,
     batch::validate_cron_job,
     batch::validate_job,

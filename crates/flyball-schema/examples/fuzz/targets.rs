@@ -192,6 +192,7 @@ fn table(input: &mut Input<'_>) {
 
 fn texts(input: &mut Input<'_>) {
     let (text, value) = (input.text(), input.value());
+    std::hint::black_box(decode::is_deeper_than(&value, input.below(9)));
     drop((
         go_text::quote(&text),
         go_text::shown(&value),

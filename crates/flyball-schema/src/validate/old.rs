@@ -65,8 +65,8 @@ impl<'a> OldItems<'a> {
 
     /// None where a key is missing.
     fn key_of(&self, item: &Value) -> Option<String> {
-        let key = |name: &Box<str>| item.get(&**name).cloned().or_else(|| default_of(self.node, name));
-        let keys: Vec<Value> = self.keys.iter().map(key).collect::<Option<_>>()?;
+        let key = |name: &str| item.get(name).cloned().or_else(|| default_of(self.node, name));
+        let keys: Vec<Value> = self.keys.iter().map(|name| key(name)).collect::<Option<_>>()?;
         Some(Value::from(keys).to_string())
     }
 }
