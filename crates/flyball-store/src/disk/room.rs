@@ -14,6 +14,8 @@ const JOURNAL: u64 = 64 << 20;
 /// So much room is made at once.
 const AHEAD: usize = 1 << 20;
 
+static ZEROS: [u8; AHEAD] = [0; AHEAD];
+
 /// Larger writes are not worth it: what is saved is spent on the zeros.
 const LARGE: u64 = 64 << 10;
 
@@ -76,8 +78,8 @@ impl Room {
         }
         let mut bytes = vec![0; AHEAD];
         file.read_exact_at(&mut bytes, from)?;
-        if bytes.iter().all(|byte| *byte == 0) {
-            file.write_all_at(&bytes, from)?;
+        if bytes == ZEROS {
+            file.write_all_at(&ZEROS, from)?;
         }
         Ok(())
     }
