@@ -2,6 +2,7 @@
 
 pub mod corpus;
 mod framework;
+mod guide;
 mod kubectl;
 mod manifests;
 mod operators;
@@ -31,7 +32,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 8] = [
+pub static GROUPS: [Group; 9] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -56,6 +57,11 @@ pub static GROUPS: [Group; 8] = [
         name: "kubectl",
         about: "the command lines of conformance/kubectl.yaml on our server and on the real one; KUBECTL names another kubectl",
         run: |text| Box::pin(kubectl::run(text)),
+    },
+    Group {
+        name: "guide",
+        about: "the command lines of the guide's first chapter, on `flyball up`",
+        run: |text| Box::pin(guide::run(text)),
     },
     Group {
         name: "operators",

@@ -35,7 +35,16 @@ pub struct Reference {
     controllers: Option<Process>,
     apiserver: Process,
     etcd: Process,
+    again: Again,
     directory: tempfile::TempDir,
+}
+
+/// What kube-apiserver is started with, again if need be.
+struct Again {
+    binaries: Binaries,
+    port: u16,
+    etcd_port: u16,
+    audit: Audit,
 }
 
 /// What a control plane is started with; [`Reference::start`] takes the defaults.
@@ -120,13 +129,20 @@ impl Reference {
         let restricted = Access::write(path, "restricted", port, &certificates.ca, &certificates.restricted).await?;
 
         let etcd = start_etcd(binaries, path, client_port, peer_port)?;
-        let apiserver = start_apiserver(binaries, path, port, client_port, setup.audit)?;
+        let again = Again {
+            binaries: binaries.clone(),
+            port,
+            etcd_port: client_port,
+            audit: setup.audit,
+        };
+        let apiserver = start_apiserver(path, &again)?;
         let mut reference = Self {
             admin,
             restricted,
             controllers: None,
             apiserver,
             etcd,
+            again,
             directory,
         };
         reference.wait_until_ready().await?;
@@ -134,6 +150,13 @@ impl Reference {
             reference.controllers = Some(start_controllers(binaries, reference.directory.path())?);
         }
         Ok(reference)
+    }
+
+    /// Kills kube-apiserver, and starts it again on what etcd has.
+    pub fn restart(&mut self) -> Result<(), Error> {
+        self.apiserver.stop().map_err(Error::Directory)?;
+        self.apiserver = start_apiserver(self.directory.path(), &self.again)?;
+        Ok(())
     }
 
     /// Where the running programs keep their data and logs (`etcd.log`, `kube-apiserver.log`, …).
@@ -199,13 +222,8 @@ fn start_etcd(binaries: &Binaries, directory: &Path, client_port: u16, peer_port
     Process::start("etcd", &binaries.etcd, directory, &arguments)
 }
 
-fn start_apiserver(
-    binaries: &Binaries,
-    directory: &Path,
-    port: u16,
-    etcd_port: u16,
-    audit: Audit,
-) -> Result<Process, Error> {
+fn start_apiserver(directory: &Path, again: &Again) -> Result<Process, Error> {
+    let Again { binaries, port, etcd_port, audit } = again;
     let file = |name: &str| directory.join(name).display().to_string();
     let mut arguments = vec![
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
@@ -225,7 +243,7 @@ fn start_apiserver(
         "--allow-privileged=true".into(),
         "--endpoint-reconciler-type=none".into(),
     ];
-    if audit == Audit::Leadership {
+    if *audit == Audit::Leadership {
         std::fs::write(directory.join("audit.policy"), AUDIT).map_err(Error::Directory)?;
         arguments.push(format!("--audit-policy-file={}", file("audit.policy")));
         arguments.push(format!("--audit-log-path={}", file("audit.log")));

@@ -38,7 +38,7 @@ pub struct Soak {
 enum Against {
     /// `flyball up` on disk, killed and started again every minute
     Flyball,
-    /// etcd, kube-apiserver and kube-controller-manager
+    /// etcd, kube-apiserver and kube-controller-manager, of which kube-apiserver is killed and started again every minute
     Reference,
 }
 

@@ -1,5 +1,6 @@
 //! Group `framework`: one operator and one scenario, on our cluster and on the real control plane with its controllers.
 
+mod admin;
 mod scenario;
 
 use flyball_cluster::Cluster;
@@ -36,6 +37,10 @@ async fn on_the_reference(findings: &mut Vec<Finding>) {
     };
     match reference.admin.client() {
         Err(error) => findings.push(Finding::check("reference: start", Err(sentence(&error)))),
-        Ok(client) => scenario::run("reference", client, findings).await,
+        Ok(client) => {
+            scenario::run("reference", client.clone(), findings).await;
+            // Ours knows no tokens.
+            admin::run(client, findings).await;
+        }
     }
 }

@@ -86,7 +86,8 @@ impl Process {
         tail(&String::from_utf8_lossy(&log.unwrap_or_default()))
     }
 
-    fn stop(&mut self) -> io::Result<()> {
+    /// Ends the program, and waits until it is gone.
+    pub fn stop(&mut self) -> io::Result<()> {
         drop(self.keeper.stdin.take());
         self.keeper.wait().map(drop)
     }

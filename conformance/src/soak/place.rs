@@ -1,4 +1,4 @@
-//! The server of a soak: `flyball up` on disk, which can be killed and started again, or the reference, which stays.
+//! The server of a soak: `flyball up` on disk, or the reference; either can be killed and started again.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -50,11 +50,11 @@ impl Place {
         }
     }
 
-    /// Kills the server as a power cut would, and starts it on what it had kept. The reference stays.
+    /// Kills the server as a power cut would, and starts it on what it had kept.
     pub async fn restart(&mut self) -> Result<(), String> {
         match self {
             Place::Flyball(flyball) => flyball.restart().await,
-            Place::Reference(_) => Ok(()),
+            Place::Reference(reference) => reference.restart().map_err(|error| sentence(&error)),
         }
     }
 }

@@ -43,6 +43,24 @@ fn the_guide_names_every_dependency() {
     }
 }
 
+/// The version that a manifest asks for, by whichever way it is written.
+fn version<'a>(manifest: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = manifest.split_once(&format!("\n{name} = "))?;
+    let line = rest.lines().next()?;
+    let written = line.split_once("version = ").map_or(line, |(_, rest)| rest);
+    written.strip_prefix('"')?.split('"').next()
+}
+
+#[test]
+fn the_guide_asks_for_the_versions_that_this_workspace_has() {
+    let (workspace, guide) = (include_str!("../../../Cargo.toml"), blocks("toml").concat());
+    let names = ["k8s-openapi", "kube", "schemars", "serde", "serde_json", "tokio"];
+    for name in names {
+        assert!(version(&guide, name).is_some(), "{name}");
+        assert_eq!(version(&guide, name), version(workspace, name), "{name}");
+    }
+}
+
 #[test]
 fn what_the_guide_shows_of_the_commands_is_what_they_say() {
     let mut run = 0;
