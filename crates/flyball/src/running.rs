@@ -31,6 +31,8 @@ pub(crate) struct Setup {
 pub struct Running {
     pub(crate) operator: Arc<Shared>,
     publisher: JoinSet<()>,
+    /// No reconcile is left that could tell of events.
+    ended: CancellationToken,
     elections: Option<Elections>,
     servers: Servers,
     /// Writes whether this process leads or not.
@@ -73,7 +75,9 @@ impl Running {
             controls: Arc::default(),
         });
         metrics.observe(&shared);
-        let publisher = JoinSet::from_iter([publisher.run(client.clone(), operator.name().to_owned(), clock)]);
+        let ended = CancellationToken::new();
+        let publisher = publisher.run(client.clone(), operator.name().to_owned(), clock, ended.clone());
+        let publisher = JoinSet::from_iter([publisher]);
         // Held until all controllers are connected, so that each kind is followed once, as fully as any of them needs.
         let _followed = shared.follow(operator.controllers().iter().flat_map(Controller::kinds));
         for controller in operator.controllers() {
@@ -95,6 +99,7 @@ impl Running {
         Ok(Running {
             operator: shared,
             publisher,
+            ended,
             elections,
             servers: Servers::default(),
             client,
@@ -155,6 +160,7 @@ impl Running {
             elections.release().await;
         }
         let mut publisher = take(&mut self.publisher);
+        self.ended.cancel();
         drop(self);
         while publisher.join_next().await.is_some() {}
     }

@@ -15,6 +15,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep, sleep_until},
 };
+use tokio_util::sync::CancellationToken;
 
 /// Events that wait to be sent; more are remembered but not published, and that is logged.
 const WAITING: usize = 10_000;
@@ -94,7 +95,7 @@ struct Desk {
 }
 
 impl Publisher {
-    pub(crate) async fn run(mut self, client: Client, operator: String, clock: Clock) {
+    pub(crate) async fn run(mut self, client: Client, operator: String, clock: Clock, ended: CancellationToken) {
         let desk = Desk { client, operator, clock };
         loop {
             let flush = async {
@@ -104,6 +105,8 @@ impl Publisher {
                 }
             };
             tokio::select! {
+                // Whoever could still tell of more is not waited for; what was told is published.
+                () = ended.cancelled(), if !self.waiting.is_closed() => self.waiting.close(),
                 occurrence = self.waiting.recv() => match occurrence {
                     Some(occurrence) => self.take(&desk, occurrence).await,
                     None => break,

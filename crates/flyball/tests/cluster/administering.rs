@@ -122,6 +122,15 @@ async fn leaders_and_followers_are_both_ready_and_say_what_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_for_whoever_holds_the_admin_service() {
+    let world = World::start().await;
+    let running = world.run(&Operator::new("held").controller(Controller::new(fare))).await;
+    let service = running.admin(&loopback());
+    tokio::time::timeout(60 * SECOND, running.stop()).await.unwrap();
+    assert!(get(&service, "/readyz").await.1.contains("[-]shutdown failed: stopping\n"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn metrics_are_served_in_the_format_that_is_asked_for() {
     let world = World::start().await;
     let running = world.run(&Operator::new("meter").controller(Controller::new(fare))).await;
