@@ -19,10 +19,15 @@ pub(crate) const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 const ADDRESSES: RangeInclusive<u32> = 0x0a60_0002..=0x0a6f_fffe;
 const PORTS: RangeInclusive<u16> = 30000..=32767;
 
+/// Whether objects of a kind are assigned anything.
+pub(crate) fn concerns(kind: &Kind) -> bool {
+    kind.is("", "services")
+}
+
 /// Gives a service the addresses and ports that it needs and lacks.
 // pkg/registry/core/service/storage/alloc.go
 pub(crate) fn assign(kind: &Kind, object: &mut Value) -> Result<()> {
-    if !kind.is("", "services") || object["spec"]["type"] == "ExternalName" {
+    if !concerns(kind) || object["spec"]["type"] == "ExternalName" {
         return Ok(());
     }
     let resource = &kind.resource;
@@ -106,7 +111,7 @@ fn random(from: u32, to: u32) -> u32 {
 
 /// What a change of a service claims and gives back.
 pub(crate) fn ops(kind: &Kind, new: Option<&Value>, old: Option<&Value>) -> Vec<Op> {
-    if !kind.is("", "services") {
+    if !concerns(kind) {
         return Vec::new();
     }
     let (new, old) = (new.map(keys).unwrap_or_default(), old.map(keys).unwrap_or_default());

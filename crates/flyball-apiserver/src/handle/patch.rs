@@ -23,7 +23,7 @@ pub(super) async fn patch(call: &Call, part: Part, kind: PatchType) -> Result<An
         let live = live.ok_or_else(|| call.not_found())?;
         let mut object = live.clone();
         patch.apply(&mut object, call.kind.node())?;
-        let object = fit(call, &options, &patch, object)?;
+        let object = fit(call, &options, &patch, live, object)?;
         let now = call.now();
         let writer = Writer {
             kind: &call.kind,
@@ -140,10 +140,14 @@ fn unrestored(why: &str) -> String {
 }
 
 /// Makes the patched object one of its kind again: decoded, defaulted, with the name and namespace of the path.
-fn fit(call: &Call, options: &WriteOptions, patch: &Patch, object: Value) -> Result<Value> {
-    let text = patch.shown(&object);
+fn fit(call: &Call, options: &WriteOptions, patch: &Patch, live: &Value, object: Value) -> Result<Value> {
     let invalid = |why: String| {
-        let violation = Violation::invalid("patch", text.as_str(), &why);
+        // made again, since nobody needs it as long as all is well
+        let mut merged = live.clone();
+        if let Err(status) = patch.apply(&mut merged, call.kind.node()) {
+            return status;
+        }
+        let violation = Violation::invalid("patch", patch.shown(&merged).as_str(), &why);
         Status::invalid("", "", "", causes(vec![violation]))
     };
     let unfit = |why: String| match patch {

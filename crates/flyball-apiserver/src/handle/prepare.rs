@@ -136,29 +136,34 @@ fn reset_status(kind: &Kind, object: &mut Value, live: Option<&Value>) {
 }
 
 fn keep_all_but_status(kind: &Kind, object: &mut Value, live: &Value) {
-    let status = object["status"].take();
-    let mut kept = live.clone();
-    let kept_members = kept.as_object_mut().expect("a stored object is an object");
-    match status {
-        Value::Null => kept_members.remove("status"),
-        status => kept_members.insert("status".into(), status),
-    };
-    let mut new_metadata = std::mem::take(metadata_mut(object));
-    let old_metadata = metadata_mut(&mut kept);
+    let Some(members) = object.as_object_mut() else { return };
+    let live = live.as_object().expect("a stored object is an object");
+    restore(members, live, &["metadata", "status"]);
+    if members.get("status").is_some_and(Value::is_null) {
+        members.remove("status");
+    }
+    let (metadata, old_metadata) = (metadata_mut(object), live["metadata"].as_object());
+    let old_metadata = old_metadata.expect("a stored object has metadata");
     if kind.custom.is_some() || kind.strategy.status_keeps_metadata {
-        for field in ["managedFields", "resourceVersion"] {
-            keep(old_metadata, &new_metadata, field);
-        }
+        restore(metadata, old_metadata, &["managedFields", "resourceVersion"]);
     } else {
         let kept_too: &[&str] = match &*kind.resource.plural {
             "deployments" => &["labels"],
             "pods" => &["ownerReferences"],
             _ => &[],
         };
-        kept_too.iter().for_each(|field| keep(&mut new_metadata, old_metadata, field));
-        *old_metadata = new_metadata;
+        kept_too.iter().for_each(|field| keep(metadata, old_metadata, field));
     }
-    *object = kept;
+}
+
+/// Gives `new` the members of `old`, but for some. What is equal already, most of it, is not copied.
+fn restore(new: &mut Map<String, Value>, old: &Map<String, Value>, but: &[&str]) {
+    new.retain(|name, _| but.contains(&name.as_str()) || old.contains_key(name));
+    for (name, value) in old.iter().filter(|(name, _)| !but.contains(&name.as_str())) {
+        if new.get(name) != Some(value) {
+            new.insert(name.clone(), value.clone());
+        }
+    }
 }
 
 fn keep_all_but_finalizers(object: &mut Value, live: &Value) {

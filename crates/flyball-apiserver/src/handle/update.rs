@@ -93,9 +93,9 @@ pub(super) async fn write(
         if managed_fields::keep_timestamps(&live, &mut object) {
             return unchanged(call, &entry);
         }
-        let asked = object.clone();
+        let asked = allocate::concerns(&call.kind).then(|| object.clone());
         allocate::assign(&call.kind, &mut object)?;
-        if let Some(object) = commit(call, &entry, object, &live, &asked, dry_run).await? {
+        if let Some(object) = commit(call, &entry, object, &live, asked.as_ref(), dry_run).await? {
             definition::settle(call).await?;
             return Ok(Answer::Object { code: StatusCode::OK, kind: call.kind.clone(), object });
         }
@@ -136,7 +136,7 @@ async fn commit(
     entry: &Entry,
     object: Value,
     live: &Value,
-    asked: &Value,
+    asked: Option<&Value>,
     dry_run: bool,
 ) -> Result<Option<Bytes>> {
     if dry_run {
@@ -144,23 +144,22 @@ async fn commit(
     }
     let expect = Expect::Revision(entry.revision);
     let is_last = is_last_state(call, &object, live);
-    let kept = Some(&object).filter(|_| !is_last);
-    let mut ops = allocate::ops(&call.kind, kept, Some(live));
-    let op = match kept {
-        None => Op::delete(entry.key.clone(), expect),
-        Some(object) => Op::put(entry.key.clone(), call.kind.stored(object.clone()), expect),
+    let mut ops = allocate::ops(&call.kind, Some(&object).filter(|_| !is_last), Some(live));
+    let (op, last) = match is_last {
+        true => (Op::delete(entry.key.clone(), expect), Some(object::encode_unstored(&object))),
+        false => (Op::put(entry.key.clone(), call.kind.stored(object), expect), None),
     };
     ops.insert(0, op);
     match call.store().commit(ops).await {
-        Ok(_) if is_last => Ok(Some(object::encode_unstored(&object))),
+        Ok(_) if last.is_some() => Ok(last),
         Ok(committed) => {
             let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
             Ok(Some(call.kind.present(&entry.value, entry.revision)))
         }
-        Err(Error::Conflict { key, .. }) => match allocate::refusal(&call.kind, &key, asked) {
-            Some(status) => Err(status),
-            None => Ok(None),
-        },
+        Err(Error::Conflict { key, .. }) => {
+            let refusal = asked.and_then(|asked| allocate::refusal(&call.kind, &key, asked));
+            refusal.map_or(Ok(None), Err)
+        }
         Err(error) => call.store_failed(error),
     }
 }
