@@ -1,6 +1,6 @@
 //! Random schemas and random objects: what has to hold whatever they are. A failure names its seed.
 
-use crate::random::{Random, object, schema};
+use crate::random::{Random, fitting, object, schema};
 use flyball_schema::crd::{self, Status, Structural};
 use flyball_schema::managed_fields::{self, Request};
 use flyball_schema::{builtin, default, prune, validate};
@@ -78,7 +78,7 @@ fn a_schema_that_was_written_and_read_back_says_the_same() {
         let again = again.unwrap_or_else(|wrong| panic!("seed {seed}: {wrong:?} in {written} of {schema}"));
         assert_eq!(again.to_schema(), written, "seed {seed}: {schema}");
         for _ in 0..5 {
-            let (new, old) = (object(&mut random, 4), object(&mut random, 4));
+            let (new, old) = (fitting(&mut random, &schema, 6), fitting(&mut random, &schema, 6));
             let (before, after) = (verdicts(&structural, &new, &old), verdicts(&again, &new, &old));
             assert_eq!(before, after, "seed {seed}: {new} after {old}, {schema} written as {written}");
         }

@@ -144,8 +144,9 @@ pub fn object(random: &mut Random, depth: usize) -> Value {
     Value::Object(fields.collect::<Vec<_>>().into_iter().collect())
 }
 
+const TEXTS: [&str; 7] = ["text", "x", "", "abc", "2026-01-02T03:04:05Z", "10.0.0.1", "5m"];
+
 fn value(random: &mut Random, depth: usize) -> Value {
-    const TEXTS: [&str; 7] = ["text", "x", "", "abc", "2026-01-02T03:04:05Z", "10.0.0.1", "5m"];
     match random.below(if depth == 0 { 5 } else { 8 }) {
         0 => json!(TEXTS[random.below(TEXTS.len())]),
         1 => json!(random.below(100)),
@@ -154,6 +155,34 @@ fn value(random: &mut Random, depth: usize) -> Value {
         4 => json!(random.below(9) as f64 / 4.0),
         5 => (0..random.below(3)).map(|_| value(random, depth - 1)).collect(),
         _ => object(random, depth - 1),
+    }
+}
+
+/// A value of the types that a schema asks for, but not always, and not always as it asks for more.
+pub fn fitting(random: &mut Random, schema: &Value, depth: usize) -> Value {
+    if depth == 0 || random.below(8) == 0 {
+        return value(random, 1);
+    }
+    match schema["type"].as_str() {
+        Some("string") => json!(TEXTS[random.below(TEXTS.len())]),
+        Some("integer") => json!(random.below(100)),
+        Some("number") => json!(random.below(9) as f64 / 4.0),
+        Some("boolean") => json!(random.below(2) == 0),
+        Some("array") => (0..random.below(4)).map(|_| fitting(random, &schema["items"], depth - 1)).collect(),
+        Some("object") => {
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            let mut fields = Map::new();
+            for (name, property) in properties.filter(|(name, _)| *name != "metadata") {
+                if random.below(4) > 0 {
+                    fields.insert(name.clone(), fitting(random, property, depth - 1));
+                }
+            }
+            if schema["additionalProperties"].is_object() {
+                fields.insert("k".into(), fitting(random, &schema["additionalProperties"], depth - 1));
+            }
+            fields.into()
+        }
+        _ => value(random, depth),
     }
 }
 
