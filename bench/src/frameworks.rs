@@ -12,6 +12,7 @@ pub mod widget;
 use clap::ValueEnum;
 use cluster::Cluster;
 use program::Program;
+use std::time::Duration;
 use table::Table;
 
 /// What is measured, as far as the command line chooses.
@@ -22,6 +23,34 @@ pub struct Options {
     pub only: Vec<Framework>,
     /// Which servers; both if empty.
     pub against: Vec<Server>,
+    /// How thoroughly.
+    pub effort: Effort,
+}
+
+/// How much is done for a figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Each start is measured so often, in turns; whoever takes long is measured less often.
+    pub starts: usize,
+    /// Numbers of workers, and how many statuses they write, at most as many as there are objects.
+    pub writes: [(usize, usize); 2],
+    /// Beyond this time a peer is given up, and shown with how far it came.
+    pub limit: Duration,
+}
+
+impl Effort {
+    /// For figures that are published.
+    pub const FULL: Effort = Effort {
+        starts: 3,
+        writes: [(1, 2_000), (16, 5_000)],
+        limit: Duration::from_secs(60),
+    };
+    /// For a look while working.
+    pub const QUICK: Effort = Effort {
+        starts: 1,
+        writes: [(1, 400), (16, 1_000)],
+        limit: Duration::from_secs(30),
+    };
 }
 
 /// Who does the work.
@@ -86,27 +115,30 @@ pub fn run(options: &Options) -> Aims {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let mut aims = Aims { reached: 0, asked: 0 };
     for server in servers {
-        let table = runtime.block_on(compare(server, &programs, &options.objects));
-        println!("{table}");
+        let table = runtime.block_on(compare(server, &programs, options));
+        table.print_remarks();
         aims.reached += table.aims().filter(|(_, reached)| *reached).count();
         aims.asked += table.aims().count();
     }
     aims
 }
 
-async fn compare(server: Server, programs: &[Program], objects: &[usize]) -> Table {
-    let cluster = Cluster::start(server).await;
+async fn compare(server: Server, programs: &[Program], options: &Options) -> Table {
+    let (cluster, effort) = (Cluster::start(server).await, &options.effort);
     widget::install(&cluster.target).await;
     let mut table = Table::new(server, programs);
     let mut there = 0;
-    for (index, count) in objects.iter().copied().enumerate() {
+    for (index, count) in options.objects.iter().copied().enumerate() {
         widget::fill(&cluster.target, there..count).await;
         there = count;
-        measure::starts(&cluster, programs, count, &mut table).await;
-        if index == 0 {
-            for workers in [1, 16] {
-                measure::writes(&cluster, programs, count, workers, &mut table).await;
-            }
+        measure::starts(&cluster, programs, count, effort, &mut table).await;
+        table.print();
+        if index > 0 {
+            continue;
+        }
+        for (workers, writes) in effort.writes {
+            measure::writes(&cluster, programs, (workers, writes.min(count)), effort, &mut table).await;
+            table.print();
         }
     }
     table

@@ -1,7 +1,7 @@
 //! The `bench` command: the same work on Flyball and on its peers, in one run, printed as one table.
 
 use bench::{
-    frameworks::{self, Framework, Server},
+    frameworks::{self, Effort, Framework, Server},
     hello, kinds, reconciles,
     report::{self, Row},
     schema, server, store,
@@ -26,6 +26,9 @@ struct Arguments {
     /// frameworks: on which server
     #[arg(long, value_delimiter = ',', value_name = "SERVER")]
     against: Vec<Server>,
+    /// frameworks: with 2,000 objects unless said otherwise, once, and fewer writes
+    #[arg(long)]
+    quick: bool,
 }
 
 /// A group of measurements under one name.
@@ -56,7 +59,7 @@ fn main() -> ExitCode {
         return refused(&format!("no group is called `{filter}`; there are: {names}, {FRAMEWORKS}"));
     }
     if !with_frameworks && arguments.chooses_frameworks() {
-        return refused("--objects, --only and --against are for the group `frameworks`");
+        return refused("--objects, --only, --against and --quick are for the group `frameworks`");
     }
     if cfg!(debug_assertions) {
         eprintln!("bench: this is a debug build; figures count in a release build: cargo run --release -p bench");
@@ -85,14 +88,14 @@ fn main() -> ExitCode {
 
 impl Arguments {
     fn chooses_frameworks(&self) -> bool {
-        !(self.objects.is_empty() && self.only.is_empty() && self.against.is_empty())
+        self.quick || !(self.objects.is_empty() && self.only.is_empty() && self.against.is_empty())
     }
 
     fn frameworks(&self) -> frameworks::Options {
-        let mut objects = if self.objects.is_empty() {
-            vec![10_000, 50_000]
-        } else {
-            self.objects.clone()
+        let mut objects = match (&*self.objects, self.quick) {
+            ([], true) => vec![2_000],
+            ([], false) => vec![10_000, 50_000],
+            (objects, _) => objects.to_vec(),
         };
         objects.sort_unstable();
         objects.dedup();
@@ -100,6 +103,7 @@ impl Arguments {
             objects,
             only: self.only.clone(),
             against: self.against.clone(),
+            effort: if self.quick { Effort::QUICK } else { Effort::FULL },
         }
     }
 }

@@ -1,6 +1,12 @@
 //! The two pieces of work: start until everything was reconciled, and as many status writes as go.
 
-use super::{Framework, cluster::Cluster, program::Program, run::Run, run::cpu, table::Table};
+use super::{
+    Effort, Framework,
+    cluster::Cluster,
+    program::Program,
+    run::{Run, Shortfall, cpu},
+    table::{Measured, Table},
+};
 use crate::figure::Figure;
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -9,42 +15,30 @@ use std::{
 
 /// Workers for the reconciles that do nothing.
 const WORKERS: usize = 16;
-/// Each start is measured so often, in turns; whoever takes long is measured less often.
-const STARTS: usize = 3;
 /// Beyond this time a peer is not measured again.
 const LONG: Duration = Duration::from_secs(20);
-/// Beyond this time a peer is given up.
-const LIMIT: Duration = Duration::from_secs(600);
-/// Status writes a worker, at most as many as there are objects.
-const WRITES: [(usize, usize); 2] = [(1, 2_000), (16, 5_000)];
 
 /// What one start showed.
 struct Started {
     time: Duration,
     cpu: Duration,
     memory: (f64, f64),
+    /// How far it came, if its time was up before the end.
+    short: Option<String>,
 }
 
 /// From starting each peer to its last first reconcile, and what it holds then.
-pub async fn starts(cluster: &Cluster, programs: &[Program], objects: usize, table: &mut Table) {
+pub async fn starts(cluster: &Cluster, programs: &[Program], objects: usize, effort: &Effort, table: &mut Table) {
     let mut all: Vec<Vec<Result<Started, String>>> = programs.iter().map(|_| Vec::new()).collect();
-    for _ in 0..STARTS {
+    for _ in 0..effort.starts {
         for (program, known) in programs.iter().zip(&mut all) {
             let again = |last: &Result<Started, String>| last.as_ref().is_ok_and(|started| started.time < LONG);
             if known.last().is_none_or(again) {
-                known.push(start(cluster, program, objects).await);
+                known.push(start(cluster, program, objects, effort).await);
             }
         }
     }
-    let middle = |figure: fn(&Started) -> Figure| {
-        all.iter()
-            .map(|known| {
-                let figures: Result<Vec<Figure>, String> =
-                    known.iter().map(|started| started.as_ref().map(figure).map_err(Clone::clone)).collect();
-                figures.map(Figure::middle)
-            })
-            .collect()
-    };
+    let middle = |figure: fn(&Started) -> Figure| all.iter().map(|known| middle(known, figure)).collect();
     let objects = grouped(objects);
     table.add(format!("{objects} no-ops from a start"), middle(|started| Figure::Time(started.time)));
     table.add("  processor time", middle(|started| Figure::Time(started.cpu)));
@@ -52,47 +46,87 @@ pub async fn starts(cluster: &Cluster, programs: &[Program], objects: usize, tab
     table.add("  at its peak", middle(|started| Figure::Bytes(started.memory.1)));
 }
 
-async fn start(cluster: &Cluster, program: &Program, objects: usize) -> Result<Started, String> {
-    let before = server_cpu(cluster);
-    let mut run = Run::start(program, &cluster.target.kubeconfig, WORKERS, 0)?;
-    let time = run.until("reconciled", objects, LIMIT).await;
-    let time = time.inspect_err(|error| eprintln!("bench: {}: {error}", program.framework.name()))?;
+/// The middle of a peer's starts; what was not finished was at least that.
+fn middle(starts: &[Result<Started, String>], figure: fn(&Started) -> Figure) -> Measured {
+    let figures: Result<Vec<Figure>, &String> = starts.iter().map(|started| started.as_ref().map(figure)).collect();
+    let short = starts.iter().flatten().find_map(|started| started.short.clone());
+    match (figures, short) {
+        (Err(why), _) => Measured::Nothing(why.clone()),
+        (Ok(figures), Some(short)) => Measured::Beyond(Figure::middle(figures), short),
+        (Ok(figures), None) => Measured::Exactly(Figure::middle(figures)),
+    }
+}
+
+async fn start(cluster: &Cluster, program: &Program, objects: usize, effort: &Effort) -> Result<Started, String> {
+    let (name, before) = (program.framework.name(), server_cpu(cluster));
+    let mut run = Run::start(program, &cluster.target.kubeconfig, WORKERS, 0).map_err(|why| why.to_string())?;
+    let reconciled = run.until("reconciled", objects, effort.limit).await;
     let (cpu, served) = (run.cpu(), server_cpu(cluster) - before);
-    run.settle().await;
+    let (time, short) = match reconciled {
+        Ok(time) => (time, None),
+        Err(late @ Shortfall::Late { .. }) => (effort.limit, Some(late.to_string())),
+        Err(Shortfall::Failed(why)) => {
+            eprintln!("bench: {name}: {why}");
+            return Err(why);
+        }
+    };
+    if short.is_none() {
+        run.settle().await;
+    }
     let memory = run.memory();
+    let how_far = short.clone().unwrap_or_else(|| format!("{objects} reconciled in {time:.2?}"));
+    let (now, peak) = (memory.0 / 1048576.0, memory.1 / 1048576.0);
     eprintln!(
-        "bench: {:18} {objects} reconciled in {time:.2?}, processor {cpu:.2?}, the server's {served:.2?}; memory {:.1} MiB, peak {:.1} MiB",
-        program.framework.name(),
-        memory.0 / 1048576.0,
-        memory.1 / 1048576.0
+        "bench: {name:18} {how_far}, processor {cpu:.2?}, the server's {served:.2?}; memory {now:.1} MiB, peak {peak:.1} MiB"
     );
-    Ok(Started { time, cpu, memory })
+    Ok(Started { time, cpu, memory, short })
 }
 
 /// Status writes a second with so many workers.
-pub async fn writes(cluster: &Cluster, programs: &[Program], objects: usize, workers: usize, table: &mut Table) {
-    let wanted = WRITES.into_iter().find(|(of, _)| *of == workers).map_or(1_000, |(_, writes)| writes);
-    let wanted = wanted.min(objects);
+pub async fn writes(
+    cluster: &Cluster,
+    programs: &[Program],
+    (workers, wanted): (usize, usize),
+    effort: &Effort,
+    table: &mut Table,
+) {
     let (mut rates, mut costs) = (Vec::new(), Vec::new());
     for program in programs {
-        let written = write(cluster, program, workers, wanted).await;
-        rates.push(written.clone().map(|(rate, _)| Figure::Rate(rate)));
-        costs.push(written.map(|(_, cost)| Figure::Time(cost)));
+        match write(cluster, program, workers, wanted, effort.limit / 2).await {
+            Ok((rate, cost)) => {
+                rates.push(Measured::Exactly(Figure::Rate(rate)));
+                costs.push(Measured::Exactly(Figure::Time(cost)));
+            }
+            Err(why) => {
+                eprintln!("bench: {}: {why}", program.framework.name());
+                rates.push(Measured::Nothing(why.to_string()));
+                costs.push(Measured::Nothing(why.to_string()));
+            }
+        }
     }
     let s = if workers == 1 { "" } else { "s" };
     table.add(format!("status writes, {workers} worker{s}"), rates);
     table.add("  processor time for 1,000", costs);
 }
 
-/// Writes a second between the first hundred and the last, and the processor time of a thousand.
-async fn write(cluster: &Cluster, program: &Program, workers: usize, wanted: usize) -> Result<(f64, Duration), String> {
+/// Writes a second between the first hundred and the last, or those that it came to, and the processor time of a thousand.
+async fn write(
+    cluster: &Cluster,
+    program: &Program,
+    workers: usize,
+    wanted: usize,
+    limit: Duration,
+) -> Result<(f64, Duration), Shortfall> {
     static ROUND: AtomicU64 = AtomicU64::new(1);
     let round = ROUND.fetch_add(1, Ordering::Relaxed);
     let mut run = Run::start(program, &cluster.target.kubeconfig, workers, round)?;
-    let failed = |error: &String| eprintln!("bench: {}: {error}", program.framework.name());
-    run.until("written", 100, LIMIT).await.inspect_err(failed)?;
+    run.until("written", 100, limit).await?;
     let (start, cpu, server) = (Instant::now(), run.cpu(), server_cpu(cluster));
-    run.until("written", wanted, LIMIT).await.inspect_err(failed)?;
+    let wanted = match run.until("written", wanted, limit).await {
+        Ok(_) => wanted,
+        Err(Shortfall::Late { reached, .. }) if reached >= 200 => reached,
+        Err(why) => return Err(why),
+    };
     let written = (wanted - 100) as f64;
     let rate = written / start.elapsed().as_secs_f64();
     let cost = (run.cpu() - cpu).mul_f64(1000.0 / written);

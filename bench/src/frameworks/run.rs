@@ -15,6 +15,24 @@ const RESTLESS: Duration = Duration::from_secs(30);
 /// How many lines of a log an error shows.
 const TAIL: usize = 5;
 
+/// Why a peer did not get as far as it should.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Shortfall {
+    /// Its time was up.
+    #[error("only {reached} {word} after {} s", .after.as_secs())]
+    Late {
+        /// How far it had come.
+        reached: usize,
+        /// What was counted.
+        word: String,
+        /// How much time it had.
+        after: Duration,
+    },
+    /// It cannot be run, or it ended.
+    #[error("{0}")]
+    Failed(String),
+}
+
 /// A running peer; it is killed when this is dropped.
 pub struct Run {
     child: Child,
@@ -24,12 +42,13 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn start(program: &Program, kubeconfig: &Path, workers: usize, round: u64) -> Result<Run, String> {
-        let [first, arguments @ ..] = program.command.as_ref()?.as_slice() else {
-            return Err("no program".into());
+    pub fn start(program: &Program, kubeconfig: &Path, workers: usize, round: u64) -> Result<Run, Shortfall> {
+        let command = program.command.as_ref().map_err(|why| Shortfall::Failed(why.clone()))?;
+        let [first, arguments @ ..] = command.as_slice() else {
+            return Err(Shortfall::Failed("no program".into()));
         };
-        let log = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-        let errors = log.reopen().map_err(|error| error.to_string())?;
+        let log = tempfile::NamedTempFile::new().map_err(failed)?;
+        let errors = log.reopen().map_err(failed)?;
         let started = Instant::now();
         let mut child = Command::new(first)
             .args(arguments)
@@ -41,24 +60,23 @@ impl Run {
             .stderr(errors)
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| format!("start {}: {error}", first.display()))?;
+            .map_err(|error| Shortfall::Failed(format!("start {}: {error}", first.display())))?;
         let stdout = child.stdout.take().expect("it is piped");
         Ok(Run { child, lines: BufReader::new(stdout).lines(), log, started })
     }
 
-    /// When the peer has said `word` with at least this count, measured from its start.
-    pub async fn until(&mut self, word: &str, count: usize, limit: Duration) -> Result<Duration, String> {
-        let end = self.started + limit;
-        let mut last = 0;
+    /// When the peer has said `word` with at least this count, measured from its start; it has this time from now.
+    pub async fn until(&mut self, word: &str, count: usize, limit: Duration) -> Result<Duration, Shortfall> {
+        let (end, mut reached) = (Instant::now() + limit, 0);
         loop {
-            let late = || format!("only {last} {word} after {} s", limit.as_secs());
-            let line = timeout_at(end, self.lines.next_line()).await.map_err(|_| late())?;
-            let Some(line) = line.map_err(|error| error.to_string())? else {
-                return Err(format!("it ended: {}", self.last_words()));
+            let late = |_| Shortfall::Late { reached, word: word.into(), after: limit };
+            let line = timeout_at(end, self.lines.next_line()).await.map_err(late)?;
+            let Some(line) = line.map_err(failed)? else {
+                return Err(Shortfall::Failed(format!("it ended: {}", self.last_words())));
             };
             let said = line.strip_prefix(word).and_then(|rest| rest.trim().parse().ok());
-            last = said.unwrap_or(last);
-            if last >= count {
+            reached = said.unwrap_or(reached);
+            if reached >= count {
                 return Ok(self.started.elapsed());
             }
         }
@@ -100,6 +118,10 @@ impl Run {
     }
 }
 
+fn failed(error: std::io::Error) -> Shortfall {
+    Shortfall::Failed(error.to_string())
+}
+
 /// The processor time that a process has used: fields 14 and 15 of its `stat`, in hundredths of a second (proc(5)).
 pub fn cpu(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -129,14 +151,14 @@ mod tests {
     async fn a_peer_that_ends_is_reported_with_its_last_words() {
         let mut run = shell("echo no such kind >&2; exit 3");
         let error = run.until("written", 200, Duration::from_secs(30)).await.unwrap_err();
-        assert_eq!(error, "it ended: no such kind");
+        assert_eq!(error, Shortfall::Failed("it ended: no such kind".into()));
     }
 
     #[tokio::test]
     async fn a_peer_that_is_late_is_reported_with_how_far_it_came() {
         let mut run = shell("echo written 100; exec sleep 60");
         let error = run.until("written", 200, Duration::from_secs(1)).await.unwrap_err();
-        assert_eq!(error, "only 100 written after 1 s");
+        assert_eq!(error.to_string(), "only 100 written after 1 s");
     }
 
     #[test]
