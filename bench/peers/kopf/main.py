@@ -14,6 +14,7 @@ import os
 import kopf
 
 ROUND = int(os.environ["ROUND"])
+indexed = itertools.count(1)
 reconciled = itertools.count(1)
 written = itertools.count(1)
 
@@ -35,6 +36,7 @@ if ROUND == 0:
 
     @kopf.index("bench.flyball.dev", "v1", "widgets")
     def widgets(namespace, name, body, **_):
+        tell("indexed", next(indexed))
         return {(namespace, name): body}
 
 

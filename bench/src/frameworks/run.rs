@@ -19,7 +19,7 @@ const TAIL: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Shortfall {
     /// Its time was up.
-    #[error("only {reached} {word} after {} s", .after.as_secs())]
+    #[error("only {reached} {word} after {} s{said}", .after.as_secs())]
     Late {
         /// How far it had come.
         reached: usize,
@@ -27,6 +27,8 @@ pub enum Shortfall {
         word: String,
         /// How much time it had.
         after: Duration,
+        /// What else it said last, in brackets, if it did.
+        said: String,
     },
     /// It cannot be run, or it ended.
     #[error("{0}")]
@@ -67,15 +69,17 @@ impl Run {
 
     /// When the peer has said `word` with at least this count, measured from its start; it has this time from now.
     pub async fn until(&mut self, word: &str, count: usize, limit: Duration) -> Result<Duration, Shortfall> {
-        let (end, mut reached) = (Instant::now() + limit, 0);
+        let (end, mut reached, mut said) = (Instant::now() + limit, 0, String::new());
         loop {
-            let late = |_| Shortfall::Late { reached, word: word.into(), after: limit };
+            let late = |_| Shortfall::Late { reached, word: word.into(), after: limit, said: said.clone() };
             let line = timeout_at(end, self.lines.next_line()).await.map_err(late)?;
             let Some(line) = line.map_err(failed)? else {
                 return Err(Shortfall::Failed(format!("it ended: {}", self.last_words())));
             };
-            let said = line.strip_prefix(word).and_then(|rest| rest.trim().parse().ok());
-            reached = said.unwrap_or(reached);
+            match line.strip_prefix(word).and_then(|rest| rest.trim().parse().ok()) {
+                Some(count) => reached = count,
+                None => said = format!(" ({line})"),
+            }
             if reached >= count {
                 return Ok(self.started.elapsed());
             }
@@ -156,9 +160,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_that_is_late_is_reported_with_how_far_it_came() {
-        let mut run = shell("echo written 100; exec sleep 60");
+        let mut run = shell("echo written 100; echo warming up; exec sleep 60");
         let error = run.until("written", 200, Duration::from_secs(1)).await.unwrap_err();
-        assert_eq!(error.to_string(), "only 100 written after 1 s");
+        assert_eq!(error.to_string(), "only 100 written after 1 s (warming up)");
     }
 
     #[test]
