@@ -80,17 +80,7 @@ impl Running {
         let publisher = JoinSet::from_iter([publisher]);
         // Held until all controllers are connected, so that each kind is followed once, as fully as any of them needs.
         let _followed = shared.follow(operator.controllers().iter().flat_map(Controller::kinds));
-        for controller in operator.controllers() {
-            let shared = match &controller.election {
-                Some(election) => {
-                    let leadership = elections.stand(election)?;
-                    let api = leads.client(&leadership)?;
-                    shared.led_by(leadership, api)
-                }
-                None => shared.clone(),
-            };
-            shared.control(controller.clone(), shared.stop.clone());
-        }
+        control(operator, &shared, &leads, &mut elections)?;
         for task in operator.tasks() {
             shared.spawn(repeat(task.clone(), client.clone(), shared.stop.clone()));
         }
@@ -203,6 +193,22 @@ impl Leads {
             metrics: self.metrics.clone(),
         }))
     }
+}
+
+/// Starts the controllers, each under the election that it stands in.
+fn control(operator: &Operator, shared: &Arc<Shared>, leads: &Leads, elections: &mut Elections) -> Result<()> {
+    for controller in operator.controllers() {
+        let shared = match &controller.election {
+            Some(election) => {
+                let leadership = elections.stand(election)?;
+                let api = leads.client(&leadership)?;
+                shared.led_by(leadership, api)
+            }
+            None => shared.clone(),
+        };
+        shared.control(controller.clone(), shared.stop.clone());
+    }
+    Ok(())
 }
 
 /// Stands in the operator's election, if there is one, and in those of its controllers.
