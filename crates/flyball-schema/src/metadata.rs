@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 
 const MOST_ANNOTATION_BYTES: usize = 256 * 1024;
 const MOST_MANAGER_BYTES: usize = 128;
+/// Each wrong character of a manager's name is told with the whole name; not of a name that would fill memory that way.
+const MOST_MANAGER_TEXT: usize = 1 << 20;
 const MOST_SUBRESOURCE_BYTES: usize = 256;
 const IMMUTABLE: [&str; 6] = [
     "name",
@@ -97,7 +99,9 @@ pub fn validate_field_manager(manager: &str, path: &str) -> Vec<Violation> {
     if manager.len() > MOST_MANAGER_BYTES {
         found.push(Violation::too_long(path, MOST_MANAGER_BYTES as u64));
     }
-    for (position, character) in manager.char_indices().filter(|(_, character)| !go_text::is_print(*character)) {
+    let most = (MOST_MANAGER_TEXT / manager.len().max(1)).max(1);
+    let wrong = manager.char_indices().filter(|(_, character)| !go_text::is_print(*character));
+    for (position, character) in wrong.take(most) {
         let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(character));
         found.push(Violation::invalid(path, manager, &detail));
     }

@@ -44,3 +44,12 @@ fn violations(case: &Value) -> Vec<Violation> {
 fn expected(case: &Value) -> Value {
     case.get("wrong").cloned().unwrap_or_else(|| Value::Array(Vec::new()))
 }
+
+#[test]
+fn the_long_name_of_a_manager_is_not_repeated_for_each_of_its_characters() {
+    let found = metadata::validate_field_manager(&"\u{7f}".repeat(5_000), "manager");
+    let told: usize = found.iter().map(|violation| violation.to_string().len()).sum();
+    assert!(told < 8 << 20, "{told} bytes");
+    let short = metadata::validate_field_manager(&"\u{7f}".repeat(200), "manager");
+    assert_eq!(short.len(), 201);
+}
