@@ -201,6 +201,8 @@ pub struct Rules {
     pub unique_items: bool,
     pub min_properties: Option<u64>,
     pub max_properties: Option<u64>,
+    /// `additionalProperties: false`: no field is allowed.
+    pub closed: bool,
     /// In the order of the schema; names that are not declared may be among them.
     pub required: Vec<Box<str>>,
     pub all_of: Vec<SchemaId>,

@@ -102,9 +102,7 @@ impl Conversion {
             ("number", ..) => Form::Number,
             ("string", ..) => Form::String,
             ("array" | "", _, Some(items)) if !properties => Form::List(self.list(props, items)),
-            ("object" | "", Some(additional), _) if !properties && allows(additional) => {
-                Form::Map(self.map(props, additional))
-            }
+            ("object" | "", Some(additional), _) if !properties => Form::Map(self.map(props, additional)),
             ("object", ..) => Form::Object(Arc::new(self.object(props))),
             ("", ..) if properties => Form::Object(Arc::new(self.object(props))),
             _ => Form::Any,
@@ -157,7 +155,8 @@ impl Conversion {
             "oneOf",
             "not",
         ];
-        if KEYWORDS.iter().all(|keyword| props.get(keyword).is_none()) {
+        let closed = matches!(props.additional(), Some(Additional::Allowed(false)));
+        if !closed && KEYWORDS.iter().all(|keyword| props.get(keyword).is_none()) {
             return None;
         }
         let number = |keyword: &str| props.get(keyword).and_then(Value::as_number).cloned();
@@ -179,6 +178,7 @@ impl Conversion {
             unique_items: false,
             min_properties: props.count("minProperties"),
             max_properties: props.count("maxProperties"),
+            closed,
             required: props.texts("required").into_iter().map(Box::from).collect(),
             all_of,
             any_of,
@@ -191,11 +191,6 @@ impl Conversion {
 /// `additionalProperties: true` beside properties.
 fn is_open(props: Props<'_>) -> bool {
     props.get("properties").is_some() && matches!(props.additional(), Some(Additional::Allowed(true)))
-}
-
-/// `additionalProperties: false` declares an object without fields.
-fn allows(additional: Additional<'_>) -> bool {
-    !matches!(additional, Additional::Allowed(false))
 }
 
 fn is_atomic(props: Props<'_>) -> bool {

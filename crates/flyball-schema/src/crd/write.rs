@@ -78,7 +78,12 @@ fn form(node: Node<'_>) -> Map<String, Value> {
             let values = node.at(map.values);
             let anything = matches!(values.form, Form::Any) && !values.any_type && !values.preserve_unknown;
             let mut schema = typed("object");
-            schema.insert("additionalProperties".to_owned(), if anything { json!(true) } else { value(values) });
+            let additional = match &node.rules {
+                Some(rules) if rules.closed => json!(false),
+                _ if anything => json!(true),
+                _ => value(values),
+            };
+            schema.insert("additionalProperties".to_owned(), additional);
             map_kind(&mut schema, map.atomic);
             schema
         }

@@ -262,6 +262,10 @@ impl Checks<'_> {
     ) {
         if let Some(rules) = &node.rules {
             self.count_fields(rules, fields.len() as u64, place, outcome);
+            fields
+                .keys()
+                .filter(|_| rules.closed)
+                .for_each(|name| self.forbidden(name, place, outcome));
         }
         if let Form::Map(map) = &node.form {
             for (name, field) in fields {
@@ -288,6 +292,12 @@ impl Checks<'_> {
             let sentence = format!("{} in body is required", place.dotted());
             outcome.add(sentence, Violation::required(self.path(&place), ""));
         }
+    }
+
+    fn forbidden(&self, name: &str, place: &Place<'_>, outcome: &mut Outcome) {
+        let sentence = format!("{}.{name} in body is a forbidden property", place.dotted());
+        let violation = Violation::invalid(self.path(place), name, &sentence);
+        outcome.add(sentence, violation);
     }
 
     fn count_fields(&self, rules: &Rules, count: u64, place: &Place<'_>, outcome: &mut Outcome) {
