@@ -33,7 +33,6 @@ pub mod serve;
 pub mod server;
 pub mod status;
 pub mod strategy;
-pub mod table;
 pub mod tls;
 pub mod version;
 pub mod wire;

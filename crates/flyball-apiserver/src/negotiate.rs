@@ -3,6 +3,7 @@
 
 use crate::request::Query;
 use crate::status::{Result, Status};
+use flyball_schema::print::{Include, Meta};
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 
@@ -39,25 +40,6 @@ pub enum Shape {
     Partial(Meta),
     /// A `PartialObjectMetadataList`.
     PartialList(Meta),
-}
-
-/// The version of `meta.k8s.io` that a converted object has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each is the version of its name")]
-pub enum Meta {
-    V1,
-    V1beta1,
-}
-
-/// What a row of a `Table` carries of its object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Include {
-    /// Nothing.
-    None,
-    /// A `PartialObjectMetadata`.
-    Metadata,
-    /// All of it.
-    Object,
 }
 
 /// Who answers a request: Kubernetes words a refusal by it.
@@ -169,16 +151,6 @@ impl Shape {
             Shape::Object => endpoint == Endpoint::BuiltIn,
             Shape::Table(..) => false,
             Shape::Partial(_) | Shape::PartialList(_) => true,
-        }
-    }
-}
-
-impl Meta {
-    /// The `apiVersion` of a converted object.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            Meta::V1 => "meta.k8s.io/v1",
-            Meta::V1beta1 => "meta.k8s.io/v1beta1",
         }
     }
 }

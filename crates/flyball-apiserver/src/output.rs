@@ -7,9 +7,9 @@ use crate::negotiate::{Encoding, Endpoint, Format, OBJECTS, Shape};
 use crate::registry::Kind;
 use crate::request::{Query, Verb};
 use crate::status::{Result, Status};
-use crate::table::{self, Printer};
 use crate::{Body, wire, yaml};
 use bytes::Bytes;
+use flyball_schema::print::{self, Printer};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
@@ -65,11 +65,11 @@ impl Output {
         let object = parsed(&object)?;
         let shaped = match self.format.shape {
             Shape::Object => object,
-            Shape::Partial(meta) => table::partial(object, meta),
+            Shape::Partial(meta) => print::partial(object, meta),
             Shape::PartialList(_) => return Err(not_a_list(kind)),
             Shape::Table(meta, include) => {
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                Printer::of(kind).table(vec![object], metadata, (meta, include), clock.now())
+                kind.printer().table(vec![object], metadata, (meta, include), clock.now())
             }
         };
         Ok(whole(code, self.format, write(self.format, &shaped)?))
@@ -88,11 +88,11 @@ impl Output {
             Shape::Object => parsed(&list_bytes(&list))?,
             Shape::Partial(_) => return Err(a_list(&list.kind)),
             Shape::PartialList(meta) => {
-                let items: Vec<Value> = items.into_iter().map(|item| table::partial(item, meta)).collect();
+                let items: Vec<Value> = items.into_iter().map(|item| print::partial(item, meta)).collect();
                 let api_version = meta.api_version();
                 json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": metadata, "items": items})
             }
-            Shape::Table(meta, include) => Printer::of(&list.kind).table(items, metadata, (meta, include), clock.now()),
+            Shape::Table(meta, include) => list.kind.printer().table(items, metadata, (meta, include), clock.now()),
         };
         Ok(whole(StatusCode::OK, self.format, write(self.format, &shaped)?))
     }
@@ -100,14 +100,14 @@ impl Output {
     fn other(&self, code: StatusCode, object: Value) -> Result<Response<Body>> {
         match self.format.shape {
             Shape::Object => Ok(whole(code, self.format, write(self.format, &object)?)),
-            Shape::Partial(meta) => Ok(whole(code, self.format, write(self.format, &table::partial(object, meta))?)),
+            Shape::Partial(meta) => Ok(whole(code, self.format, write(self.format, &print::partial(object, meta))?)),
             _ => Err(Status::not_acceptable(&OBJECTS)),
         }
     }
 
     fn watch(&self, kind: Arc<Kind>, events: BoxStream<'static, WatchEvent>, clock: Clock) -> Response<Body> {
         let Format { shape, encoding, .. } = self.format;
-        let printer = matches!(shape, Shape::Table(..)).then(|| Printer::of(&kind));
+        let printer = matches!(shape, Shape::Table(..)).then(|| kind.printer());
         let mut named = false;
         let chunks = events.map(move |event| {
             if let (Shape::Object, Encoding::Json, Some(frame)) = (shape, encoding, event.frame) {
@@ -258,7 +258,7 @@ fn event_object(object: Bytes, shape: Shape, printer: Option<&Printer>, named: &
         return object;
     };
     let shaped = match (shape, printer) {
-        (Shape::Partial(meta) | Shape::PartialList(meta), _) => table::partial(object, meta),
+        (Shape::Partial(meta) | Shape::PartialList(meta), _) => print::partial(object, meta),
         (Shape::Table(meta, include), Some(printer)) => {
             let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
             let columns = !std::mem::replace(named, true);

@@ -6,6 +6,7 @@ use crate::strategy::{self, Strategy};
 use bytes::Bytes;
 use flyball_schema::crd::Structural;
 use flyball_schema::kinds;
+use flyball_schema::print::{CustomColumn, Printer};
 use flyball_schema::resource::Resource;
 use flyball_schema::schema::{Node, SchemaId, Schemas};
 use std::collections::BTreeMap;
@@ -57,7 +58,7 @@ pub struct Custom {
     /// The type of each version, served or not.
     pub versions: Arc<BTreeMap<String, Structural>>,
     /// The columns of `kubectl get`, as in `additionalPrinterColumns`.
-    pub columns: Vec<Column>,
+    pub columns: Vec<CustomColumn>,
     /// The JSON paths that field selectors may name.
     pub selectable_fields: Vec<String>,
     /// Where `scale` finds its numbers, if there is such a subresource.
@@ -84,18 +85,6 @@ impl Custom {
     pub fn set_terminating(&self, terminating: bool) {
         self.terminating.store(terminating, Ordering::Relaxed);
     }
-}
-
-/// One of a custom resource's `additionalPrinterColumns`.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "each is the field of its name")]
-pub struct Column {
-    pub name: String,
-    pub kind: String,
-    pub format: String,
-    pub description: String,
-    pub priority: i64,
-    pub json_path: String,
 }
 
 /// Where a custom resource keeps what `scale` shows.
@@ -159,6 +148,14 @@ impl Kind {
     /// Whether selectors may name the namespace of its objects.
     pub(crate) fn selects_namespace(&self) -> bool {
         self.resource.namespaced || self.custom.is_none()
+    }
+
+    /// What prints its objects in a `Table`.
+    pub fn printer(&self) -> Printer {
+        match &self.custom {
+            Some(custom) => Printer::custom(&custom.columns),
+            None => Printer::built_in(&self.resource.group, &self.resource.kind),
+        }
     }
 
     /// How each of its objects begins when encoded.

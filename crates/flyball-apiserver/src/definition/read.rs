@@ -2,8 +2,9 @@
 
 use super::{Definition, conditions};
 use crate::object;
-use crate::registry::{Column, Custom, Kind, Scale};
+use crate::registry::{Custom, Kind, Scale};
 use flyball_schema::crd::{self, Structural};
+use flyball_schema::print::CustomColumn;
 use flyball_schema::resource::{Resource, Subresource};
 use serde_json::Value;
 use std::sync::Arc;
@@ -118,29 +119,19 @@ fn resource(definition: &Value, version: &Value) -> Resource {
 fn custom(definition: &Value, version: &Value) -> Custom {
     let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let stored = versions.iter().find(|version| version["storage"] == true);
+    let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
     let fields = version["selectableFields"].as_array().into_iter().flatten();
     Custom {
         name: object::name(definition).to_owned(),
         uid: object::text(definition, "uid").to_owned(),
         storage_version: stored.map(|version| text(&version["name"])).unwrap_or_default(),
-        columns: version["additionalPrinterColumns"].as_array().into_iter().flatten().map(column).collect(),
+        columns: columns.map(CustomColumn::read).collect(),
         selectable_fields: fields.map(|field| text(&field["jsonPath"])).collect(),
         scale: scale(&version["subresources"]["scale"]),
         status: version["subresources"]["status"].is_object(),
         deprecation_warning: deprecation(definition, version),
         open_api_v3_schema: version["schema"]["openAPIV3Schema"].clone(),
         ..Custom::default()
-    }
-}
-
-fn column(column: &Value) -> Column {
-    Column {
-        name: text(&column["name"]),
-        kind: text(&column["type"]),
-        format: text(&column["format"]),
-        description: text(&column["description"]),
-        priority: column["priority"].as_i64().unwrap_or(0),
-        json_path: text(&column["jsonPath"]),
     }
 }
 

@@ -7,6 +7,7 @@ use flyball_schema::decode::{self, Document};
 use flyball_schema::jsonpath::JsonPath;
 use flyball_schema::managed_fields::{self, Request};
 use flyball_schema::pattern::Pattern;
+use flyball_schema::print::{self, CustomColumn, Include, Meta, Printer};
 use flyball_schema::protobuf;
 use flyball_schema::quantity::Quantity;
 use flyball_schema::schema::Node;
@@ -21,7 +22,7 @@ use serde_json::Value;
 pub type Target = (&'static str, fn(&mut Input<'_>), u64);
 
 /// Every entry point.
-pub const ALL: [Target; 20] = [
+pub const ALL: [Target; 21] = [
     ("json", json, 50),
     ("yaml", yaml, 50),
     ("protobuf", protobuf_bytes, 50),
@@ -39,6 +40,7 @@ pub const ALL: [Target; 20] = [
     ("metadata", object_metadata, 50),
     ("texts", texts, 50),
     ("scale", scale, 50),
+    ("print", print_row, 50),
     ("kinds", table, 2),
     ("builtin", builtin::rules, 50),
     ("large", large::one, 3),
@@ -182,6 +184,34 @@ fn scale(input: &mut Input<'_>) {
     drop(managed_fields::scale_entries(&object, &PATHS));
     drop(managed_fields::scaled_entries(&object, &scale, &PATHS, "apps/v1"));
 }
+
+fn print_row(input: &mut Input<'_>) {
+    const INCLUDES: [Include; 3] = [Include::None, Include::Metadata, Include::Object];
+    let resources = &kinds::builtin().resources;
+    let resource = &resources[input.below(resources.len())];
+    let mut column = input.value();
+    for (field, text) in [
+        ("jsonPath", input.text()),
+        ("type", KINDS[input.below(KINDS.len())].to_owned()),
+    ] {
+        if let Value::Object(fields) = &mut column {
+            fields.insert(field.to_owned(), Value::String(text));
+        }
+    }
+    let printers = [
+        Printer::built_in(&resource.group, &resource.kind),
+        Printer::custom(&[CustomColumn::read(&column)]),
+    ];
+    let include = INCLUDES[input.below(INCLUDES.len())];
+    for printer in printers {
+        let objects = vec![input.value(), input.value()];
+        drop(printer.table(objects, input.value(), (Meta::V1, include), jiff::Timestamp::UNIX_EPOCH));
+    }
+    drop(print::partial(input.value(), Meta::V1beta1));
+}
+
+/// The types of custom columns.
+const KINDS: [&str; 6] = ["string", "integer", "number", "boolean", "date", "frob"];
 
 /// A damaged table of kinds; it is made by us, but read like anything else.
 fn table(input: &mut Input<'_>) {

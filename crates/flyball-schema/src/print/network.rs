@@ -1,6 +1,7 @@
 //! What routes and filters traffic: Ingresses, policies, endpoints, addresses.
 
-use super::{AGED, NAMED, Shown, column, joined, list, none, number, or_none, text, workload};
+use super::column::{AGED, NAME, NAMED, Shown, column, default_name, joined, list, none, number, or_none, text};
+use super::workload;
 use serde_json::{Value, json};
 
 /// How many of a list are shown.
@@ -58,8 +59,8 @@ fn addresses(object: &Value) -> String {
 }
 
 pub(super) const INGRESS_CLASS: &[Shown] = &[
-    (super::NAME, |object, _| {
-        json!(super::default_name(object, "ingressclass.kubernetes.io/is-default-class"))
+    (NAME, |object, _| {
+        json!(default_name(object, "ingressclass.kubernetes.io/is-default-class"))
     }),
     (column("Controller", "string", "Who acts on its Ingresses."), |object, _| {
         json!(text(object, "/spec/controller"))

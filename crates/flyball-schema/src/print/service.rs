@@ -1,6 +1,6 @@
 //! Services.
 
-use super::{AGE, Column, NAME, age, column, labels, list, name, number, or_none, text, wide};
+use super::column::{AGE, Column, NAME, age, column, labels, list, name, number, or_none, text, wide};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,7 +1,9 @@
 //! Volumes, claims, and what provides them.
 
-use super::{AGED, NAMED, Shown, column, joined, list, number, or_none, text, wide};
-use flyball_schema::quantity::Quantity;
+use super::column::{
+    AGED, Column, NAME, NAMED, Shown, column, default_name, joined, list, number, or_none, text, wide,
+};
+use crate::quantity::Quantity;
 use serde_json::{Value, json};
 
 fn unset(text: &str) -> &str {
@@ -34,7 +36,7 @@ fn phase(object: &Value) -> &str {
     }
 }
 
-const STORAGE_CLASS_COLUMN: super::Column = column("StorageClass", "string", "Who provides it.");
+const STORAGE_CLASS_COLUMN: Column = column("StorageClass", "string", "Who provides it.");
 const ATTRIBUTES_CLASS: Shown = (column("VolumeAttributesClass", "string", "What it can do besides."), |object, _| {
     json!(unset(text(object, "/spec/volumeAttributesClassName")))
 });
@@ -107,8 +109,8 @@ pub(super) const CLAIM: &[Shown] = &[
 ];
 
 pub(super) const STORAGE_CLASS: &[Shown] = &[
-    (super::NAME, |object, _| {
-        json!(super::default_name(object, "storageclass.kubernetes.io/is-default-class"))
+    (NAME, |object, _| {
+        json!(default_name(object, "storageclass.kubernetes.io/is-default-class"))
     }),
     (column("Provisioner", "string", "Who makes its volumes."), |object, _| {
         json!(text(object, "/provisioner"))

@@ -1,6 +1,6 @@
 //! What looks at requests before they are served, and what is asked of devices.
 
-use super::{AGED, NAMED, Shown, column, list, none, number, text};
+use super::column::{AGED, NAMED, Shown, column, list, none, number, text};
 use serde_json::{Value, json};
 
 pub(super) const WEBHOOKS: &[Shown] = &[
@@ -105,8 +105,6 @@ pub(super) const PRIORITY_LEVEL: &[Shown] = &[
     }),
     AGED,
 ];
-
-pub(super) const AGED_ONLY: &[Shown] = &[NAMED, AGED];
 
 pub(super) const RESOURCE_CLAIM: &[Shown] = &[
     NAMED,

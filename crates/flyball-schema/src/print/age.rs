@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 /// How long ago a time was, `<unknown>` if there is none.
-pub fn since(time: Option<&Value>, now: Timestamp) -> String {
+pub(super) fn since(time: Option<&Value>, now: Timestamp) -> String {
     let Some(text) = time.and_then(Value::as_str) else {
         return "<unknown>".into();
     };
@@ -15,7 +15,7 @@ pub fn since(time: Option<&Value>, now: Timestamp) -> String {
 }
 
 /// A duration in seconds, as apimachinery's `duration.HumanDuration` words it.
-pub fn human(seconds: i64) -> String {
+pub(super) fn human(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match seconds {
         ..-1 => "<invalid>".into(),

@@ -1,7 +1,8 @@
 //! Who may do what, how many there may be, and who is in charge.
 
-use super::{AGED, NAMED, Shown, age, column, list, none, number, or_none, text, wide};
-use flyball_schema::quantity::Quantity;
+use super::age;
+use super::column::{AGED, NAMED, Shown, column, list, none, number, or_none, text, wide};
+use crate::quantity::Quantity;
 use serde_json::{Value, json};
 
 pub(super) const BINDING: &[Shown] = &[
@@ -75,7 +76,7 @@ fn targets(object: &Value) -> String {
     const MOST: usize = 2;
     if object["apiVersion"] == "autoscaling/v1" {
         let mut v2 = object.clone();
-        flyball_schema::builtin::autoscaler::to_v2(&mut v2);
+        crate::builtin::autoscaler::to_v2(&mut v2);
         return targets(&v2);
     }
     let metrics = list(object, "/spec/metrics");
@@ -174,7 +175,7 @@ pub(super) const REVISION: &[Shown] = &[
 
 pub(super) const SIGNING_REQUEST: &[Shown] = &[
     NAMED,
-    (super::AGE, age),
+    AGED,
     (column("SignerName", "string", "Who is asked to sign."), |object, _| {
         json!(or_none(text(object, "/spec/signerName")))
     }),
@@ -183,7 +184,7 @@ pub(super) const SIGNING_REQUEST: &[Shown] = &[
     }),
     (column("RequestedDuration", "string", "For how long."), |object, _| {
         match object.pointer("/spec/expirationSeconds").and_then(Value::as_i64) {
-            Some(seconds) => json!(super::age::human(seconds)),
+            Some(seconds) => json!(age::human(seconds)),
             None => none(),
         }
     }),

@@ -1,6 +1,6 @@
 //! Nodes.
 
-use super::{AGE, Column, NAME, age, column, list, name, or_none, text, wide};
+use super::column::{AGE, Column, NAME, age, column, list, name, or_none, text, wide};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,6 +1,7 @@
 //! Events, of the core group and of `events.k8s.io`: the same objects under other field names.
 
-use super::{Column, age, column, number, text, wide};
+use super::age;
+use super::column::{Column, column, number, text, wide};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

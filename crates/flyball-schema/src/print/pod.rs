@@ -1,7 +1,7 @@
 //! Pods: one word for everything that may be going on in their containers.
 // pkg/printers/internalversion/printers.go, `printPod`
 
-use super::{AGE, Column, NAME, age, column, list, name, number, or_none, text, wide};
+use super::column::{AGE, Column, NAME, age, column, list, name, number, or_none, text, wide};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ struct Restarts {
 
 impl Restarts {
     fn add(&mut self, status: &Value) {
-        self.count += number(status, "/restartCount");
+        self.count = self.count.saturating_add(number(status, "/restartCount"));
         let finished = text(status, "/lastState/terminated/finishedAt").parse().ok();
         self.last = self.last.max(finished);
     }
@@ -153,8 +153,8 @@ impl Summary {
 }
 
 fn phase(pod: &Value) -> String {
-    let gated = |condition: &&Value| condition["type"] == "PodScheduled" && condition["reason"] == "SchedulingGated";
-    if list(pod, "/status/conditions").iter().find(gated).is_some() {
+    let gated = |condition: &Value| condition["type"] == "PodScheduled" && condition["reason"] == "SchedulingGated";
+    if list(pod, "/status/conditions").iter().any(gated) {
         return "SchedulingGated".into();
     }
     match text(pod, "/status/reason") {

@@ -1,33 +1,27 @@
 //! Jobs and CronJobs.
 
-use super::workload::{CONTAINERS, IMAGES, SELECTOR, containers, containers_at, selector, selector_at};
-use super::{AGE, AGED, Column, NAME, NAMED, Shown, age, column, list, name, none, number, or_none, text};
+use super::age;
+use super::column::{AGED, NAMED, Shown, column, list, none, number, or_none, text};
+use super::workload::{
+    CONTAINERS, CONTAINERS_OF_PODS, IMAGES, IMAGES_OF_PODS, SELECTOR, SELECTOR_OF_PODS, containers_at, selector_at,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub(super) const COLUMNS: &[Column] = &[
-    NAME,
-    column("Status", "string", "What has become of the job."),
-    column("Completions", "string", "Pods that are done, of those wanted."),
-    column("Duration", "string", "How long it ran, or has been running."),
-    AGE,
-    CONTAINERS,
-    IMAGES,
-    SELECTOR,
+pub(super) const JOB: &[Shown] = &[
+    NAMED,
+    (column("Status", "string", "What has become of the job."), |job, _| json!(status(job))),
+    (column("Completions", "string", "Pods that are done, of those wanted."), |job, _| {
+        json!(completions(job))
+    }),
+    (column("Duration", "string", "How long it ran, or has been running."), |job, now| {
+        json!(duration(job, now))
+    }),
+    AGED,
+    CONTAINERS_OF_PODS,
+    IMAGES_OF_PODS,
+    SELECTOR_OF_PODS,
 ];
-
-pub(super) fn cells(job: &Value, now: Timestamp) -> Vec<Value> {
-    vec![
-        json!(name(job)),
-        json!(status(job)),
-        json!(completions(job)),
-        json!(duration(job, now)),
-        age(job, now),
-        json!(containers(job, "/name")),
-        json!(containers(job, "/image")),
-        json!(or_none(&selector(job))),
-    ]
-}
 
 fn status(job: &Value) -> &'static str {
     let holds = |kind: &str| {
@@ -61,7 +55,7 @@ fn duration(job: &Value, now: Timestamp) -> String {
     let time = |pointer: &str| text(job, pointer).parse::<Timestamp>().ok();
     match (time("/status/startTime"), time("/status/completionTime")) {
         (None, _) => String::new(),
-        (Some(start), end) => super::age::human(end.unwrap_or(now).duration_since(start).as_secs()),
+        (Some(start), end) => age::human(end.unwrap_or(now).duration_since(start).as_secs()),
     }
 }
 
@@ -87,7 +81,7 @@ pub(super) const CRON_JOB: &[Shown] = &[
     }),
     (column("Last Schedule", "string", "When it ran last."), |object, now| {
         match object.pointer("/status/lastScheduleTime") {
-            Some(time) => json!(super::age::since(Some(time), now)),
+            Some(time) => json!(age::since(Some(time), now)),
             None => none(),
         }
     }),
