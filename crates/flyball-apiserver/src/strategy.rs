@@ -311,6 +311,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             default: builtin::batch::default_job,
             prepare: builtin::batch::prepare_job,
             validate: builtin::batch::validate_job,
+            validate_status: builtin::batch::validate_job_status,
             ..COUNTED
         },
     ),

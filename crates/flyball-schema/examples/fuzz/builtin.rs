@@ -98,8 +98,9 @@ const RULES: [Rule; 23] = [
 ];
 
 /// The rules of statuses.
-const STATUS_RULES: [fn(&Value, &Value) -> Vec<Violation>; 8] = [
+const STATUS_RULES: [fn(&Value, &Value) -> Vec<Violation>; 9] = [
     autoscaler::validate_status,
+    batch::validate_job_status,
     budget::validate_status,
     network::validate_ingress_status,
     volume::validate_claim_status,

@@ -1,12 +1,15 @@
 //! Jobs and CronJobs.
 
+mod indexes;
 mod policy;
 mod schedule;
+mod status;
 mod validate;
 
 use super::{at, fill, fill_zero, items, meta, pod, within};
 use serde_json::{Map, Value, json};
 
+pub use status::validate_job_status;
 pub use validate::{validate_cron_job, validate_job};
 
 /// Fills in what a Job leaves out.

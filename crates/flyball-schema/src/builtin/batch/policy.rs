@@ -1,6 +1,7 @@
 //! What is wrong with when a Job fails and when it succeeds.
 // pkg/apis/batch/validation/validation.go, validatePodFailurePolicy and validateSuccessPolicy
 
+use super::indexes;
 use crate::builtin::rules::{non_negative, one_of, qualified};
 use crate::builtin::spot::{Found, Spot};
 use crate::violation::{Reason, Violation};
@@ -110,13 +111,34 @@ pub(super) fn success(spec: &Spot<'_>, found: &mut Found) {
         if !count.is_set() && !rule.field("succeededIndexes").is_set() {
             rule.required(found, "at least one of succeededCount or succeededIndexes must be specified");
         }
-        non_negative(&count, found);
         let completions = spec.field("completions").int();
+        let total = succeeded_indexes(&rule.field("succeededIndexes"), completions, found);
+        non_negative(&count, found);
         if count.int() > completions {
             let why = format!("must be less than or equal to {completions} (the number of specified completions)");
             count.invalid(found, &why);
         }
+        if let Some(total) = total.filter(|total| count.int() > *total) {
+            let what = "(the number of indexes in the specified succeededIndexes field)";
+            count.invalid(found, &format!("must be less than or equal to {total} {what}"));
+        }
     }
+}
+
+/// How many indexes have to succeed, if they are named.
+fn succeeded_indexes(named: &Spot<'_>, completions: i64, found: &mut Found) -> Option<i64> {
+    const LONGEST: usize = 64 << 10;
+    if !named.is_set() {
+        return None;
+    }
+    if named.len() > LONGEST {
+        named.too_long(found, LONGEST as u64);
+    }
+    let total = indexes::count(named.text(), completions);
+    if let Err(why) = &total {
+        named.invalid(found, &format!("error parsing succeededIndexes: {why}"));
+    }
+    Some(total.unwrap_or(0))
 }
 
 /// A success policy as Go's own type shows it.
