@@ -209,6 +209,30 @@ impl Quantity {
         self.amount.is_zero()
     }
 
+    /// Both together, in the notation of the first that is something. What no sum is known of stays the larger one.
+    pub(crate) fn plus(&self, other: &Quantity) -> Quantity {
+        if other.is_zero() && !self.is_zero() {
+            return Quantity { written: None, ..self.clone() };
+        }
+        if self.is_zero() {
+            return Quantity { written: None, ..other.clone() };
+        }
+        let same_sign = self.amount.negative == other.amount.negative;
+        match self.amount.plus(&other.amount).filter(|_| same_sign) {
+            Some(amount) => Quantity { amount, notation: self.notation, written: None },
+            None => self.max(other).clone(),
+        }
+    }
+
+    /// Whether it is so many times another, wholly.
+    pub(crate) fn is_multiple_of(&self, other: &Quantity) -> bool {
+        match (self.amount.as_integer(), other.amount.as_integer()) {
+            (_, Some(0) | None) => false,
+            (Some(amount), Some(unit)) => amount % unit == 0,
+            (None, _) => self.is_zero(),
+        }
+    }
+
     /// Whether it is less than nothing.
     pub fn is_negative(&self) -> bool {
         self.amount.negative && !self.amount.is_zero()

@@ -43,6 +43,7 @@ pub fn default(pod: &mut Value) {
     for list in ["containers", "initContainers"] {
         items(spec, list).for_each(default::request_limits);
     }
+    resources::aggregate::default(spec);
     fill(spec, "enableServiceLinks", true);
     default_spec(spec);
     if spec.get("hostNetwork").is_some_and(|flag| *flag == true) {

@@ -1,6 +1,8 @@
 //! What containers, pods and claims request, and what limits them.
 // pkg/apis/core/validation/validation.go, validateResourceRequirements
 
+pub(super) mod aggregate;
+
 use super::rules::quantity;
 use super::spot::{Found, Spot};
 use crate::names;
@@ -41,15 +43,17 @@ pub(super) fn validate_container(spot: &Spot<'_>, found: &mut Found) {
     let (limits, requests) = (spot.field("limits"), spot.field("requests"));
     for (name, limit) in limits.entries() {
         container_amount(name, &limit, found);
+        whole_pages(name, &limit, found);
     }
     for (name, request) in requests.entries() {
         container_amount(name, &request, found);
         within_limit(name, &request, &limits, &requests, found);
+        whole_pages(name, &request, found);
     }
     huge_pages_need_others(spot, found);
 }
 
-/// What a pod as a whole requests and what limits it. That its containers together request no more is not checked.
+/// What a pod as a whole requests and what limits it.
 // validatePodResources
 pub(super) fn validate_pod(spec: &Spot<'_>, found: &mut Found) {
     let resources = spec.field("resources");
@@ -66,10 +70,12 @@ pub(super) fn validate_pod(spec: &Spot<'_>, found: &mut Found) {
     }
     for (name, limit) in limits.entries() {
         pod_amount(name, &limit, found);
+        whole_pages(name, &limit, found);
     }
     for (name, request) in requests.entries() {
         pod_amount(name, &request, found);
         within_limit(name, &request, &limits, &requests, found);
+        whole_pages(name, &request, found);
     }
     huge_pages_need_others(&resources, found);
     if spec.field("resourceClaims").len() == 0 {
@@ -79,6 +85,7 @@ pub(super) fn validate_pod(spec: &Spot<'_>, found: &mut Found) {
             found.push(Violation::with_value(claim.path(), Reason::NotFound, &name.into(), why));
         }
     }
+    aggregate::consistent(spec.value, &resources, found);
 }
 
 fn pod_amount(name: &str, spot: &Spot<'_>, found: &mut Found) {
@@ -139,6 +146,18 @@ fn within_limit(name: &str, request: &Spot<'_>, limits: &Spot<'_>, requests: &Sp
             requests.invalid_as(found, one.to_string(), &why);
         }
         _ => {}
+    }
+}
+
+/// Huge pages come whole.
+// validateResourceQuantityHugePageValue
+fn whole_pages(name: &str, spot: &Spot<'_>, found: &mut Found) {
+    let (Some(size), Some(amount)) = (name.strip_prefix(HUGE), quantity(spot.value)) else {
+        return;
+    };
+    if !size.parse().is_ok_and(|size: Quantity| amount.is_multiple_of(&size)) {
+        let why = format!("{amount} is not positive integer multiple of {name}");
+        spot.invalid_as(found, amount.to_string(), &why);
     }
 }
 

@@ -104,6 +104,29 @@ impl Decimal {
         (&self.digits[..self.digits.len() - zeros], self.exponent.saturating_add(zeros as i32))
     }
 
+    /// The sum of two sizes that have one sign, if their digits lie near each other.
+    pub(super) fn plus(&self, other: &Decimal) -> Option<Decimal> {
+        const FARTHEST: i32 = 64;
+        let exponent = self.exponent.min(other.exponent);
+        let shifted = |number: &Decimal| {
+            let zeros = number.exponent.checked_sub(exponent).filter(|zeros| *zeros <= FARTHEST)?;
+            let mut digits = number.digits.clone();
+            digits.extend((0..zeros).map(|_| 0));
+            digits.reverse();
+            Some(digits)
+        };
+        let (one, another) = (shifted(self)?, shifted(other)?);
+        let (mut digits, mut carry) = (Vec::new(), 0);
+        for place in 0..one.len().max(another.len()) {
+            let sum = one.get(place).unwrap_or(&0) + another.get(place).unwrap_or(&0) + carry;
+            digits.push(sum % 10);
+            carry = sum / 10;
+        }
+        digits.extend((carry > 0).then_some(carry));
+        digits.reverse();
+        Some(Decimal { negative: self.negative, digits, exponent })
+    }
+
     fn cmp_size(&self, other: &Decimal) -> Ordering {
         match (self.is_zero(), other.is_zero()) {
             (true, true) => Ordering::Equal,
