@@ -92,11 +92,12 @@ fn form(node: Node<'_>) -> Map<String, Value> {
             let fields = object.fields.iter();
             let properties: Map<String, Value> =
                 fields.map(|field| (field.name.to_string(), value(node.at(field.schema)))).collect();
-            if !properties.is_empty() || node.open || node.any_type {
+            let closed = node.rules.as_ref().is_some_and(|rules| rules.closed);
+            if !properties.is_empty() || node.open || closed || node.any_type {
                 schema.insert("properties".to_owned(), properties.into());
             }
-            if node.open {
-                schema.insert("additionalProperties".to_owned(), json!(true));
+            if node.open || closed {
+                schema.insert("additionalProperties".to_owned(), json!(node.open));
             }
             map_kind(&mut schema, object.atomic);
             schema

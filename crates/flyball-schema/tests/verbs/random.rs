@@ -52,6 +52,8 @@ fn unrestricted(random: &mut Random, depth: usize) -> Value {
         json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
         json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-embedded-resource": true}),
         json!({"type": "object", "additionalProperties": true}),
+        json!({"type": "object", "additionalProperties": false}),
+        json!({"type": "object", "properties": {}, "additionalProperties": false}),
         json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),
         json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"],
             "items": {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}}),
@@ -179,6 +181,9 @@ pub fn fitting(random: &mut Random, schema: &Value, depth: usize) -> Value {
             }
             if schema["additionalProperties"].is_object() {
                 fields.insert("k".into(), fitting(random, &schema["additionalProperties"], depth - 1));
+            }
+            if schema["additionalProperties"] == false && random.below(2) == 0 {
+                fields.insert("k".into(), value(random, depth - 1));
             }
             fields.into()
         }
