@@ -56,7 +56,7 @@ async fn ask_tightened(
     for (case, mut live) in cases.iter().zip(objects) {
         let changes = case.update.as_ref().ok_or_else(|| format!("{}: it updates nothing", case.name))?;
         change(&mut live, changes);
-        answers.push(replace(session, family, case, live).await?);
+        answers.push(replace(session, family, case, live, "?dryRun=All").await?);
     }
     Ok(answers)
 }
@@ -123,8 +123,16 @@ async fn ask_case(session: &mut Session, family: &Family, case: &Case) -> Result
         return session.send(&request(line, Some(case.object(family)))).await;
     };
     let mut live = create(session, family, case).await?;
+    if let Some(first) = &case.first {
+        change(&mut live, first);
+        let written = replace(session, family, case, live, "").await?;
+        live = match written.content {
+            Content::Json(live) if written.status == 200 => live,
+            other => return Err(format!("what comes first was refused: {other:?}")),
+        };
+    }
     change(&mut live, changes);
-    replace(session, family, case, live).await
+    replace(session, family, case, live, "?dryRun=All").await
 }
 
 /// Really creates a case's object.
@@ -136,11 +144,17 @@ async fn create(session: &mut Session, family: &Family, case: &Case) -> Result<V
     }
 }
 
-/// Puts a changed object in the place of the one that was created, without persisting it.
-async fn replace(session: &mut Session, family: &Family, case: &Case, object: Value) -> Result<Answer, String> {
+/// Puts a changed object in the place of the one that is there.
+async fn replace(
+    session: &mut Session,
+    family: &Family,
+    case: &Case,
+    object: Value,
+    query: &str,
+) -> Result<Answer, String> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let part = case.part.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
-    let line = format!("PUT {}/{name}{part}?dryRun=All", family.path);
+    let line = format!("PUT {}/{name}{part}{query}", family.path);
     session.send(&request(line, Some(object))).await
 }
 
@@ -152,11 +166,7 @@ fn shown(normal: &Normal, answer: &Answer) -> Value {
     if let Some(warning) = normal["header"].get("warning") {
         shown.insert("warning".into(), warning.clone());
     }
-    let mut body = normal["body"].clone();
-    if let Some(metadata) = body["metadata"].as_object_mut() {
-        metadata.remove("managedFields");
-    }
-    shown.insert("body".into(), unmarked(body));
+    shown.insert("body".into(), unmarked(normal["body"].clone()));
     Value::Object(shown)
 }
 

@@ -53,6 +53,8 @@ pub struct Case {
     pub set: Changes,
     /// What is changed of the created object before it is put back; without it the creation is the question.
     pub update: Option<Changes>,
+    /// What is changed and really written before, of the same part.
+    pub first: Option<Changes>,
     /// The subresource that is updated, if it is not the object itself.
     pub part: Option<String>,
 }

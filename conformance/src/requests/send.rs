@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::script::{Request, Until};
 
 /// How long one answer, and how long waiting for the right one, may take.
-const WITHIN: Duration = Duration::from_secs(15);
+const WITHIN: Duration = Duration::from_secs(60);
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";

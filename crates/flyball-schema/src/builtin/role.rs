@@ -23,6 +23,9 @@ pub fn default_binding(binding: &mut Value) {
 /// Writes that there are no rules where there are none.
 pub fn prepare(role: &mut Value, _live: Option<&Value>) {
     fill(role, "rules", Value::Null);
+    if role["rules"].as_array().is_some_and(Vec::is_empty) {
+        role["rules"] = Value::Null;
+    }
 }
 
 /// Finds what is wrong with a Role.

@@ -201,6 +201,8 @@ fn is_written(value: &Value, field: &Field, node: Node<'_>) -> bool {
         (Value::Array(_), _) if &*field.name == "managedFields" => true,
         // No policies at all are a mistake, not a wish for those by default.
         (Value::Array(_), _) if &*field.name == "policies" && is_scaling(node) => true,
+        // No rules are written, and owned by whoever wrote them.
+        (Value::Array(_), _) if &*field.name == "rules" && is_role(node) => true,
         (Value::Array(items), Form::List(_)) => field.required || !items.is_empty(),
         (Value::Object(fields), Form::Map(_)) => field.required || !fields.is_empty(),
         (value, Form::Boolean | Form::Integer | Form::Number | Form::String) => !is_omitted(value, field, node),
@@ -210,6 +212,11 @@ fn is_written(value: &Value, field: &Field, node: Node<'_>) -> bool {
 
 fn is_scaling(node: Node<'_>) -> bool {
     node.type_name().is_some_and(|name| name.ends_with(".HPAScalingRules"))
+}
+
+fn is_role(node: Node<'_>) -> bool {
+    let roles = ["io.k8s.api.rbac.v1.Role", "io.k8s.api.rbac.v1.ClusterRole"];
+    node.type_name().is_some_and(|name| roles.contains(&name))
 }
 
 /// Whether Go leaves a zero out: where it has no pointer, zero is the same as nothing.

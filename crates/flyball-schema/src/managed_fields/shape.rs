@@ -132,7 +132,7 @@ fn declared_atom(node: Node<'_>, open: bool) -> Atom<'_> {
             }
         }
         Form::Object(object) => {
-            let others = if open || object.fields.is_empty() {
+            let others = if open || node.open || object.fields.is_empty() {
                 Other::Deduced
             } else {
                 Other::Undeclared
