@@ -20,6 +20,9 @@ use tokio::sync::watch;
 /// So many records are kept in memory before somebody else may write.
 const KEPT_AT_ONCE: usize = 128;
 
+/// So many changes are applied before somebody else may read.
+const APPLIED_AT_ONCE: usize = 8;
+
 /// What a store knows, for many readers and one writer.
 pub(crate) struct Core {
     pub options: Options,
@@ -142,19 +145,30 @@ impl Core {
         state.history.cut(revision)
     }
 
-    /// Makes planned changes visible to readers.
-    pub fn apply(&self, plan: &Plan) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        plan.changes.iter().for_each(|change| state.apply(change));
-        state.revision = plan.revision;
-        drop(state);
-        self.revision
-            .send_if_modified(|revision| std::mem::replace(revision, plan.revision) != plan.revision);
+    /// Makes planned changes visible to readers, who need not wait for all of them; says how far it has come.
+    pub fn apply(&self, plan: &Plan, mut reached: impl FnMut(u64)) {
+        let mut commits = plan.changes.chunk_by(|a, b| a.revision() == b.revision()).peekable();
+        while commits.peek().is_some() {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            let mut applied = 0;
+            while let Some(commit) = commits.next_if(|commit| applied == 0 || applied + commit.len() <= APPLIED_AT_ONCE)
+            {
+                commit.iter().for_each(|change| state.apply(change));
+                state.revision = commit[0].revision();
+                applied += commit.len();
+            }
+            let revision = state.revision;
+            drop(state);
+            self.revision.send_replace(revision);
+            reached(revision);
+        }
     }
 
     /// Hands applied changes to those who watch them.
     pub fn publish(&self, plan: &Plan) {
-        self.watchers.publish(&plan.changes, plan.revision, || self.state().view());
+        if let Some(reached) = plan.revision() {
+            self.watchers.publish(&plan.changes, reached, || self.state().view());
+        }
     }
 
     /// Ends every watch, and reads only what is in memory from now on.

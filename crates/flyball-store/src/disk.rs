@@ -1,13 +1,16 @@
 //! The backend on disk: reads find keys in memory, and values there or in the engine; writes go to one thread, which makes
 //! many durable at once.
 
+mod batch;
 #[cfg(test)]
 mod damage;
+mod desk;
 mod directory;
 mod engine;
+mod finisher;
 pub(crate) mod journal;
 mod log;
-mod queue;
+mod patience;
 mod room;
 mod summary;
 mod values;
@@ -16,18 +19,17 @@ mod writer;
 pub(crate) use values::{Engine, Values};
 
 use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Snapshot, Watch};
-use crate::{backup::blocking, core::Core, record::Record};
+use crate::{backup::blocking, record::Record};
 use bytes::Bytes;
+use desk::Desk;
 use directory::Directory;
 use futures::future::{self, BoxFuture, FutureExt};
 use log::Log;
-use queue::{Sender, queue};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
 use tokio::sync::oneshot;
-use writer::Job;
 
 /// Makes a closed store of records, all of them before its revision, and verifies that it can be opened.
 pub(crate) fn fill(path: &Path, revision: u64, records: impl FnMut() -> Result<Option<Record>>) -> Result<()> {
@@ -40,43 +42,42 @@ pub(crate) fn fill(path: &Path, revision: u64, records: impl FnMut() -> Result<O
 
 /// A store in a data directory. Its writer ends, and the directory is free, when it is closed or dropped.
 pub(crate) struct Disk {
-    core: Arc<Core>,
-    jobs: Sender,
+    desk: Arc<Desk>,
 }
 
 impl Disk {
     pub async fn open(path: PathBuf, options: Options) -> Result<Disk> {
-        let (jobs, waiting) = queue();
         let (opened, answer) = oneshot::channel();
         let thread = std::thread::Builder::new().name("flyball-store".to_owned());
         let run = {
             let path = path.clone();
-            move || writer::run(path, options, opened, waiting)
+            move || writer::run(path, options, opened)
         };
         thread.spawn(run).map_err(|source| Error::Open { path: path.clone(), source })?;
         // The thread dies without an answer where the engine gives up on a file in the middle of reading it.
         let unread = || Error::Damaged { path, reason: "its files cannot be read".to_owned() };
-        let core = answer.await.unwrap_or_else(|_| Err(unread()))?;
-        Ok(Disk { core, jobs })
+        let desk = answer.await.unwrap_or_else(|_| Err(unread()))?;
+        Ok(Disk { desk })
     }
+}
 
-    async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T>>) -> Job) -> Result<T> {
-        let (reply, answer) = oneshot::channel();
-        self.jobs.send(job(reply)).map_err(|_| Error::Closed)?;
-        answer.await.unwrap_or(Err(Error::Closed))
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Nobody waits for the answer.
+        drop(self.desk.close());
     }
 }
 
 impl Backend for Disk {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Entry>>> {
-        future::ready(self.core.get(key)).boxed()
+        future::ready(self.desk.core.get(key)).boxed()
     }
 
     fn range(&self, range: Range) -> BoxFuture<'_, Result<Page>> {
-        match self.core.find(range) {
-            Ok(found) if found.is_near() => future::ready(self.core.read(&found)).boxed(),
+        match self.desk.core.find(range) {
+            Ok(found) if found.is_near() => future::ready(self.desk.core.read(&found)).boxed(),
             Ok(found) => {
-                let core = self.core.clone();
+                let core = self.desk.core.clone();
                 blocking(move || core.read(&found)).boxed()
             }
             Err(error) => future::ready(Err(error)).boxed(),
@@ -84,31 +85,41 @@ impl Backend for Disk {
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
-        future::ready(Ok(self.core.snapshot())).boxed()
+        future::ready(Ok(self.desk.core.snapshot())).boxed()
     }
 
     fn commit(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Committed>> {
-        self.ask(|reply| Job::Commit { ops, reply }).boxed()
+        async move {
+            let answer = self.desk.commit(&ops)?;
+            drop(ops);
+            answer.await.unwrap_or(Err(Error::Closed))
+        }
+        .boxed()
     }
 
     fn watch(&self, prefix: Bytes, after: u64) -> BoxFuture<'_, Result<Watch>> {
-        future::ready(self.core.watch(prefix, after)).boxed()
+        future::ready(self.desk.core.watch(prefix, after)).boxed()
     }
 
     fn compact(&self, revision: u64) -> BoxFuture<'_, Result<()>> {
-        self.ask(move |reply| Job::Compact { revision, reply }).boxed()
+        async move { self.desk.compact(revision)?.await.unwrap_or(Err(Error::Closed)) }.boxed()
     }
 
     fn revision(&self) -> u64 {
-        self.core.revision()
+        self.desk.core.revision()
     }
 
     fn reached(&self, revision: u64) -> BoxFuture<'_, ()> {
-        self.core.reached(revision).boxed()
+        self.desk.core.reached(revision).boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        // An error means that it was closed before.
-        self.ask(|reply| Job::Close { reply }).map(drop).boxed()
+        async {
+            if let Some(closed) = self.desk.close() {
+                // An error means that the writer is gone already.
+                closed.await.ok();
+            }
+        }
+        .boxed()
     }
 }

@@ -3,7 +3,7 @@
 use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Snapshot, Watch};
 use crate::{
     core::{Core, State},
-    plan::Plan,
+    plan::{Ahead, Plan},
 };
 use bytes::Bytes;
 use futures::future::{self, BoxFuture, FutureExt};
@@ -32,12 +32,12 @@ impl Memory {
     fn write(&self, ops: Vec<Op>) -> Result<Committed> {
         let _writer = self.writer()?;
         let state = self.core.state();
-        let mut plan = Plan::new(state.revision);
-        let committed = plan.add(&state, ops)?;
-        let cut = state.history.excess(&self.core.options, plan.cost(), plan.revision);
+        let (mut ahead, mut plan) = (Ahead::at(state.revision), Plan::default());
+        let committed = ahead.add(&mut plan, &state, &ops)?;
+        let cut = state.history.excess(&self.core.options, plan.cost(), ahead.revision);
         drop(state);
         self.core.cut(cut);
-        self.core.apply(&plan);
+        self.core.apply(&plan, |_| {});
         self.core.publish(&plan);
         Ok(committed)
     }

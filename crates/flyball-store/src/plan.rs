@@ -5,47 +5,75 @@ use crate::{core::State, history::Change, index::Index, record::Place, record::R
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 
-/// The changes of some commits on top of an index that they have not reached yet.
+/// What the disk has around each record, roughly.
+const OVERHEAD: usize = 40;
+
+/// The changes of some commits, in order.
+#[derive(Default)]
 pub(crate) struct Plan {
-    pub revision: u64,
     pub changes: Vec<Change>,
-    latest: HashMap<Bytes, usize>,
-    /// What was asked for. It is freed with the plan, when everybody has been answered.
-    spent: Vec<Op>,
+}
+
+/// What is planned and has not reached the index: the next plan builds on it.
+pub(crate) struct Ahead {
+    pub revision: u64,
+    latest: HashMap<Bytes, Record>,
 }
 
 impl Plan {
-    /// Starts a plan on top of an index at a revision.
-    pub fn new(revision: u64) -> Plan {
-        Plan {
-            revision,
-            changes: Vec::new(),
-            latest: HashMap::new(),
-            spent: Vec::new(),
-        }
+    /// Says what the history will keep because of the planned changes.
+    pub fn cost(&self) -> usize {
+        self.changes.iter().map(Change::cost).sum()
     }
 
-    /// Adds a commit as the next revision; adds nothing where it is refused or changes nothing.
-    pub fn add(&mut self, state: &State, ops: Vec<Op>) -> Result<Committed> {
-        refuse_duplicates(&ops)?;
+    /// How many bytes the planned versions take on disk, roughly.
+    pub fn size(&self) -> usize {
+        self.changes.iter().map(|change| change.record.size() + OVERHEAD).sum()
+    }
+
+    /// The revision that the last change leads to.
+    pub fn revision(&self) -> Option<u64> {
+        self.changes.last().map(Change::revision)
+    }
+}
+
+impl Ahead {
+    /// Starts where nothing is planned on top of an index at a revision.
+    pub fn at(revision: u64) -> Ahead {
+        Ahead { revision, latest: HashMap::new() }
+    }
+
+    /// Whether the index has reached everything.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.latest.is_empty()
+    }
+
+    /// Plans a commit as the next revision; plans nothing where it is refused or changes nothing.
+    pub fn add(&mut self, plan: &mut Plan, state: &State, ops: &[Op]) -> Result<Committed> {
+        refuse_duplicates(ops)?;
         let found = ops.iter().map(|op| self.check(state, op)).collect::<Result<Vec<_>>>()?;
-        let before = self.changes.len();
+        let before = plan.changes.len();
         let positions = found.into_iter().zip(0..);
         let entries = ops
             .iter()
             .zip(positions)
-            .map(|(op, (previous, at))| self.apply(op, previous, at))
+            .map(|(op, (previous, at))| self.apply(plan, op, previous, at))
             .collect();
-        self.spent.extend(ops);
-        if self.changes.len() > before {
+        if plan.changes.len() > before {
             self.revision += 1;
         }
         Ok(Committed { revision: self.revision, entries })
     }
 
-    /// Says what the history will keep because of the planned changes.
-    pub fn cost(&self) -> usize {
-        self.changes.iter().map(Change::cost).sum()
+    /// Forgets a plan that the index has reached, or that came to nothing.
+    pub fn forget(&mut self, plan: &Plan) {
+        for Change { record, .. } in &plan.changes {
+            let is_last = |latest: &Record| latest.revision() <= record.revision();
+            if self.latest.get(record.key()).is_some_and(is_last) {
+                self.latest.remove(record.key());
+            }
+        }
     }
 
     /// Finds what an operation replaces, as a whole where it removes it; refuses the operation where it expects something
@@ -68,7 +96,7 @@ impl Plan {
         }
     }
 
-    fn apply(&mut self, op: &Op, previous: Option<Record>, position: u32) -> Option<Entry> {
+    fn apply(&mut self, plan: &mut Plan, op: &Op, previous: Option<Record>, position: u32) -> Option<Entry> {
         let revision = self.revision + 1;
         let (record, entry) = match op {
             Op::Put { key, value, .. } => {
@@ -82,14 +110,14 @@ impl Plan {
                 (Record::removal(key, revision, position), entry)
             }
         };
-        self.latest.insert(record.key_bytes(), self.changes.len());
-        self.changes.push(Change { record, previous });
+        self.latest.insert(record.key_bytes(), record.clone());
+        plan.changes.push(Change { record, previous });
         Some(entry)
     }
 
     fn current<'a>(&'a self, index: &'a Index, key: &[u8]) -> Option<&'a Record> {
         match self.latest.get(key) {
-            Some(at) => Some(&self.changes[*at].record).filter(|record| !record.is_removal()),
+            Some(record) => Some(record).filter(|record| !record.is_removal()),
             None => index.get(key),
         }
     }

@@ -1,13 +1,13 @@
 //! Damages every file of a data directory in every way, one at a time: it must be refused, or nothing must be missing.
 
-use super::writer::{Job, Writer};
+use super::{patience::Patience, writer::Writer};
 use crate::{Expect, Op, Options, Page, Range};
 use futures::FutureExt;
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::Instant,
 };
-use tokio::sync::oneshot;
 
 const OPTIONS: Options = Options {
     history_revisions: 100,
@@ -49,7 +49,7 @@ fn damage_is_refused_or_harmless() {
 type Contents = (Page, Page, Vec<String>);
 
 fn contents(writer: &Writer) -> Contents {
-    let core = &writer.core;
+    let core = &writer.desk.core;
     let revision = core.revision() - 90;
     let read = |range| core.find(range).and_then(|found| core.read(&found)).unwrap();
     let past = read(Range { revision: Some(revision), ..Range::default() });
@@ -105,9 +105,10 @@ pub fn open_with(path: &Path, options: Options) -> Writer {
 }
 
 pub fn put(writer: &mut Writer, key: &str, value: &str) {
-    let (reply, mut answer) = oneshot::channel();
-    let ops = vec![Op::put(key.to_owned(), value.to_owned(), Expect::Anything)];
-    writer.write([Job::Commit { ops, reply }].into_iter());
+    let op = Op::put(key.to_owned(), value.to_owned(), Expect::Anything);
+    let mut answer = writer.desk.commit(&[op]).unwrap();
+    let batch = writer.desk.take(&mut Patience::new(Instant::now())).unwrap();
+    writer.persist(batch).unwrap().finish(&writer.desk);
     answer.try_recv().unwrap().unwrap();
 }
 

@@ -5,7 +5,7 @@ use super::{
     directory::Directory,
     engine, journal,
     room::Room,
-    summary::{Summary, record_key},
+    summary::{Summary, record_key, summary_key},
     values::Engine,
 };
 use crate::{Error, Result};
@@ -19,12 +19,15 @@ use std::{io, path::Path, sync::Arc};
 /// So many records of a backup are written together.
 const FILLED_AT_ONCE: usize = 1_000;
 
-/// What the journal has around each record, roughly.
-const OVERHEAD: u64 = 40;
+/// So many summaries that no longer hold are left where they are, before all of them are removed.
+const MOST_STALE: usize = if cfg!(test) { 64 } else { 16_384 };
 
 /// The log of a data directory, as the engine keeps it.
 pub(crate) struct Log {
     summary: Summary,
+    /// The revisions of summaries that no longer hold. To remove each with the next would make all tables of the engine
+    /// overlap, which then have to be merged.
+    stale: Vec<u64>,
     records: Keyspace,
     database: Database,
     room: Room,
@@ -50,7 +53,7 @@ impl Log {
             records.insert(summary.key(), summary.bytes())?;
             database.persist(PersistMode::SyncAll)?;
             let room = Room::of_new(&directory.engine());
-            Ok(Log { summary, records, database, room })
+            Ok(Log { summary, stale: Vec::new(), records, database, room })
         });
         started.map_err(|error| refused(directory, error))
     }
@@ -91,12 +94,12 @@ impl Log {
         if sealed.as_ref().is_some_and(|sealed| *sealed != summary.text()) {
             return Err(directory.damaged("it is not as it was closed"));
         }
-        let state = load(directory, &records, &summary)?;
+        let (state, stale) = load(directory, &records, &summary)?;
         if sealed.is_some() {
             directory.unseal()?;
         }
         let room = Room::after(&path, journal::last(&path).map_err(|flaw| flaw.at(directory))?);
-        Ok((Log { summary, records, database, room }, state))
+        Ok((Log { summary, stale, records, database, room }, state))
     }
 
     /// Stops the engine; says what there is to be found when it starts again.
@@ -111,16 +114,16 @@ impl Log {
         self.records.major_compact()
     }
 
-    /// Makes room in the journal for what comes after some changes.
-    pub fn make_room(&mut self, plan: &Plan) {
-        let written = plan.changes.iter().map(|change| change.record.size() as u64 + OVERHEAD).sum();
-        self.room.advance(written);
+    /// Makes room in the journal for what comes after so many bytes.
+    pub fn make_room(&mut self, written: usize) {
+        self.room.advance(written as u64);
     }
 
     /// Writes planned changes and removes what only the history needed that is gone up to `cut`; returns when it is on disk.
     pub fn write(&mut self, plan: &Plan, cut: u64, gone: &[Change]) -> fjall::Result<()> {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
-        let mut summary = Summary { revision: plan.revision, compacted: cut, ..self.summary };
+        let revision = plan.revision().unwrap_or(self.summary.revision);
+        let mut summary = Summary { revision, compacted: cut, ..self.summary };
         for Change { record, .. } in &plan.changes {
             batch.insert(&self.records, record_key(record), record.bytes().clone());
             summary.add(record);
@@ -133,7 +136,12 @@ impl Log {
             }
         }
         if summary.revision != self.summary.revision {
-            batch.remove(&self.records, self.summary.key());
+            self.stale.push(self.summary.revision);
+        }
+        if self.stale.len() >= MOST_STALE {
+            self.stale
+                .drain(..)
+                .for_each(|revision| batch.remove(&self.records, summary_key(revision)));
         }
         batch.insert(&self.records, summary.key(), summary.bytes());
         batch.commit()?;
@@ -159,13 +167,17 @@ fn start(path: &Path) -> fjall::Result<(Database, Keyspace)> {
     Ok((database, records))
 }
 
-fn load(directory: &Directory, records: &Keyspace, summary: &Summary) -> Result<State> {
+/// Reads the state that a summary sums up, and which summaries no longer hold.
+fn load(directory: &Directory, records: &Keyspace, summary: &Summary) -> Result<(State, Vec<u64>)> {
+    let mut stale = Vec::new();
     let mut state = State { revision: summary.revision, ..State::default() };
     state.history.cut(summary.compacted);
     let mut found = Summary { records: 0, sum: 0, ..*summary };
     for pair in records.iter() {
         let (at, bytes) = pair.into_inner().map_err(|error| refused(directory, error))?;
-        if at[..] == summary.key() {
+        if Summary::is_at(&at) {
+            let read = Summary::read(&bytes).ok_or_else(|| directory.damaged("a summary cannot be read"))?;
+            stale.extend(Some(read.revision).filter(|revision| *revision != summary.revision));
             continue;
         }
         let record = Record::read_outline(&bytes).filter(|record| record_key(record) == at[..]);
@@ -178,7 +190,7 @@ fn load(directory: &Directory, records: &Keyspace, summary: &Summary) -> Result<
     if found != *summary {
         return Err(directory.damaged("records are missing"));
     }
-    Ok(state)
+    Ok((state, stale))
 }
 
 /// Says what the engine's refusal means to a user.
@@ -197,4 +209,34 @@ fn refused(directory: &Directory, error: fjall::Error) -> Error {
 fn is_damage(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
     matches!(kind, InvalidData | InvalidInput | NotFound | UnexpectedEof)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::damage;
+
+    /// How many summaries there are.
+    fn summaries(log: &Log) -> usize {
+        let keys = log.records.iter().map(|pair| pair.key().unwrap());
+        keys.filter(|key| Summary::is_at(key)).count()
+    }
+
+    #[test]
+    fn summaries_that_no_longer_hold_are_few_also_after_opening_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = damage::open(directory.path());
+        let mut most = 0;
+        for n in 0..MOST_STALE + 10 {
+            damage::put(&mut writer, &format!("/{n}"), "v");
+            most = most.max(summaries(&writer.log));
+        }
+        assert_eq!((most, summaries(&writer.log)), (MOST_STALE, 11));
+        writer.close();
+        let mut writer = damage::open(directory.path());
+        for n in 0..MOST_STALE - 10 {
+            damage::put(&mut writer, &format!("/{n}"), "w");
+        }
+        assert_eq!(summaries(&writer.log), 1);
+    }
 }

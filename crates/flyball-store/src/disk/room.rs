@@ -12,7 +12,7 @@ use std::{
 const JOURNAL: u64 = 64 << 20;
 
 /// So much room is made at once.
-const AHEAD: usize = 1 << 20;
+const AHEAD: usize = 256 << 10;
 
 static ZEROS: [u8; AHEAD] = [0; AHEAD];
 
@@ -112,7 +112,7 @@ mod tests {
         let mut room = Room::of_new(directory.path());
         room.advance(100);
         assert_eq!(blocks(&first), AHEAD as u64);
-        (0..10).for_each(|_| room.advance(LARGE));
+        (0..3).for_each(|_| room.advance(LARGE));
         assert_eq!(blocks(&first), 2 * AHEAD as u64);
         let second = journal(directory.path(), 1, JOURNAL);
         (0..20).for_each(|_| room.advance(LARGE));

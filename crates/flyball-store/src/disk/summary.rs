@@ -20,7 +20,7 @@ impl Summary {
     /// Where the summary is kept: after the records of its revision. It moves on with the records, because a key that
     /// stayed in one place would make all tables of the engine overlap.
     pub fn key(&self) -> [u8; 12] {
-        key(self.revision, LAST)
+        summary_key(self.revision)
     }
 
     pub fn is_at(key: &[u8]) -> bool {
@@ -57,6 +57,11 @@ impl Summary {
         self.records -= 1;
         self.sum = self.sum.wrapping_sub(xxh3_64(&record_key(record)));
     }
+}
+
+/// Where the summary of a revision is kept.
+pub(crate) fn summary_key(revision: u64) -> [u8; 12] {
+    key(revision, LAST)
 }
 
 /// Where a record is kept.

@@ -126,13 +126,13 @@ mod tests {
         let big = "b".repeat(100_000);
         keys.iter().for_each(|key| damage::put(&mut writer, key, &big));
         writer.log.flush().unwrap();
-        assert!(keys.iter().all(|key| writer.core.get(key.as_bytes()).unwrap().unwrap().value == big));
+        assert!(keys.iter().all(|key| writer.desk.core.get(key.as_bytes()).unwrap().unwrap().value == big));
         assert!(cut_off(directory.path()) > 0);
-        let errors: Vec<_> = keys.iter().filter_map(|key| writer.core.get(key.as_bytes()).err()).collect();
+        let errors: Vec<_> = keys.iter().filter_map(|key| writer.desk.core.get(key.as_bytes()).err()).collect();
         assert!(!errors.is_empty());
         let is_named = |error: &Error| matches!(error, Error::Read { .. } | Error::Damaged { .. });
         assert!(errors.iter().all(is_named), "{errors:?}");
         damage::put(&mut writer, "/new", "still here");
-        assert_eq!(writer.core.get(b"/new").unwrap().unwrap().value, "still here");
+        assert_eq!(writer.desk.core.get(b"/new").unwrap().unwrap().value, "still here");
     }
 }

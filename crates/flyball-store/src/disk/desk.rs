@@ -1,0 +1,249 @@
+//! Where commits are decided and wait for the writer. Whoever commits decides at once, on top of what others have decided
+//! and the disk does not have yet, so that deciding costs the writer no time.
+
+use super::{
+    batch::{Batch, Reply},
+    patience::Patience,
+};
+use crate::{Committed, Error, Op, Result, core::Core, plan::Ahead, plan::Plan};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use tokio::sync::oneshot::{self, Receiver};
+
+/// One flush for so many at most, so that the first does not wait for all.
+const MOST: usize = 1_024;
+
+/// So long the writer stays awake without work: to fall asleep and be woken takes longer than most take to ask again.
+pub(crate) const SPIN: Duration = Duration::from_micros(200);
+
+/// What a store knows, and what is about to change it.
+pub(crate) struct Desk {
+    pub core: Arc<Core>,
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+    /// How many wait, for a look without the lock.
+    count: AtomicUsize,
+}
+
+struct Waiting {
+    batches: VecDeque<Batch>,
+    count: usize,
+    ahead: Ahead,
+    /// The writer sleeps until so many are there; 0 while it works.
+    wake_at: usize,
+    stage: Stage,
+}
+
+enum Stage {
+    Open,
+    /// Nothing more is taken; these are told when the store is closed.
+    Closing(Vec<Reply<()>>),
+    Closed,
+}
+
+impl Desk {
+    pub fn new(core: Arc<Core>) -> Desk {
+        let waiting = Waiting {
+            batches: VecDeque::new(),
+            count: 0,
+            ahead: Ahead::at(core.revision()),
+            wake_at: 0,
+            stage: Stage::Open,
+        };
+        Desk {
+            core,
+            waiting: Mutex::new(waiting),
+            arrived: Condvar::new(),
+            count: AtomicUsize::new(0),
+        }
+    }
+
+    /// Decides a commit; the answer comes when the disk has it, and what it was decided upon.
+    pub fn commit(&self, ops: &[Op]) -> Result<Receiver<Result<Committed>>> {
+        let (reply, answer) = oneshot::channel();
+        self.leave(|core, ahead, batch| {
+            let committed = ahead.add(&mut batch.plan, &core.state(), ops);
+            batch.commits.push((reply, committed));
+        })?;
+        Ok(answer)
+    }
+
+    /// Asks for the history to be cut.
+    pub fn compact(&self, revision: u64) -> Result<Receiver<Result<()>>> {
+        let (reply, answer) = oneshot::channel();
+        self.leave(|core, _, batch| {
+            let checked = core.state().check(revision);
+            batch.cut = if checked.is_ok() {
+                batch.cut.max(revision)
+            } else {
+                batch.cut
+            };
+            batch.compactions.push((reply, checked));
+        })?;
+        Ok(answer)
+    }
+
+    fn leave(&self, add: impl FnOnce(&Core, &mut Ahead, &mut Batch)) -> Result<()> {
+        let mut guard = self.waiting();
+        let waiting = &mut *guard;
+        if !matches!(waiting.stage, Stage::Open) {
+            return Err(Error::Closed);
+        }
+        if waiting.batches.back().is_none_or(|batch| batch.len() >= MOST) {
+            waiting.batches.push_back(Batch::default());
+        }
+        let batch = waiting.batches.back_mut().expect("one was just added");
+        add(&self.core, &mut waiting.ahead, batch);
+        waiting.count += 1;
+        self.count.store(waiting.count, Ordering::Relaxed);
+        // Waking the writer costs more than writing does, so it is done once, by the last one to come.
+        if waiting.count == waiting.wake_at {
+            waiting.wake_at = 0;
+            drop(guard);
+            self.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Takes no more; says when everything that waits is done and the directory is free.
+    pub fn close(&self) -> Option<Receiver<Result<()>>> {
+        let (reply, answer) = oneshot::channel();
+        let mut waiting = self.waiting();
+        match &mut waiting.stage {
+            stage @ Stage::Open => *stage = Stage::Closing(vec![reply]),
+            Stage::Closing(replies) => replies.push(reply),
+            Stage::Closed => return None,
+        }
+        self.arrived.notify_one();
+        Some(answer)
+    }
+
+    /// Takes what waits, as soon as everybody is there who is expected; `None` when nobody will come any more.
+    pub fn take(&self, patience: &mut Patience) -> Option<Batch> {
+        self.spin(patience);
+        let mut waiting = self.waiting();
+        while waiting.count < patience.expected() && matches!(waiting.stage, Stage::Open) {
+            let left = patience.left(Instant::now());
+            if left.is_zero() && waiting.count > 0 {
+                break;
+            }
+            waiting = if left.is_zero() {
+                waiting.wake_at = 1;
+                self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                waiting.wake_at = patience.expected();
+                self.arrived.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0
+            };
+        }
+        waiting.wake_at = 0;
+        patience.end(waiting.count, Instant::now());
+        let batch = waiting.batches.pop_front()?;
+        waiting.count -= batch.len();
+        self.count.store(waiting.count, Ordering::Relaxed);
+        Some(batch)
+    }
+
+    /// Stays awake for a moment.
+    fn spin(&self, patience: &Patience) {
+        let started = Instant::now();
+        while self.count() < patience.expected() && started.elapsed() < SPIN {
+            thread::yield_now();
+        }
+    }
+
+    /// How many wait for the writer.
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Forgets a plan that everybody sees by now, or that came to nothing.
+    pub fn forget(&self, plan: &Plan) {
+        self.waiting().ahead.forget(plan);
+    }
+
+    /// Takes nothing more, leaves those who wait without an answer, and tells that the store is closed.
+    pub fn end(&self) {
+        let mut waiting = self.waiting();
+        drop(std::mem::take(&mut waiting.batches));
+        if let Stage::Closing(replies) = std::mem::replace(&mut waiting.stage, Stage::Closed) {
+            replies.into_iter().for_each(|reply| drop(reply.send(Ok(()))));
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Expect, Options, core::State};
+
+    fn desk() -> (Desk, Patience) {
+        let core = Core::new(Options::default(), State::default());
+        (Desk::new(Arc::new(core)), Patience::new(Instant::now()))
+    }
+
+    fn put(key: &str, expect: Expect) -> [Op; 1] {
+        [Op::put(key.to_owned(), "v", expect)]
+    }
+
+    #[test]
+    fn what_waits_is_taken_together_but_never_too_much() {
+        let (desk, mut patience) = desk();
+        (0..MOST + 2).for_each(|n| drop(desk.commit(&put(&format!("/{n}"), Expect::Absent)).unwrap()));
+        assert_eq!(desk.take(&mut patience).unwrap().len(), MOST);
+        assert_eq!((desk.count(), desk.take(&mut patience).unwrap().len()), (2, 2));
+    }
+
+    #[test]
+    fn who_does_not_come_again_is_not_waited_for_forever() {
+        let (desk, mut patience) = desk();
+        patience.renew(3, 0, Duration::from_secs(3_600), Instant::now());
+        let _answer = desk.commit(&put("/a", Expect::Absent)).unwrap();
+        assert_eq!(desk.take(&mut patience).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn commits_are_decided_upon_what_waits_and_on_what_is_written_but_not_seen_yet() {
+        let (desk, mut patience) = desk();
+        let mut first = desk.commit(&put("/a", Expect::Absent)).unwrap();
+        let batch = desk.take(&mut patience).unwrap();
+        let mut second = desk.commit(&put("/a", Expect::Revision(1))).unwrap();
+        let mut third = desk.commit(&put("/a", Expect::Absent)).unwrap();
+        assert!(first.try_recv().is_err() && desk.core.get(b"/a").unwrap().is_none());
+        batch.finish(&desk);
+        assert_eq!(first.try_recv().unwrap().unwrap().revision, 1);
+        assert_eq!(desk.core.get(b"/a").unwrap().unwrap().revision, 1);
+        assert!(third.try_recv().is_err(), "a refusal because of what is not on disk waits for it");
+        let mut fourth = desk.commit(&put("/a", Expect::Revision(2))).unwrap();
+        desk.take(&mut patience).unwrap().finish(&desk);
+        assert_eq!(second.try_recv().unwrap().unwrap().revision, 2);
+        assert_eq!(fourth.try_recv().unwrap().unwrap().revision, 3);
+        assert!(
+            matches!(third.try_recv().unwrap(), Err(Error::Conflict { current: Some(found), .. }) if found.revision == 2)
+        );
+        assert!(desk.waiting().ahead.is_empty());
+    }
+
+    #[test]
+    fn the_end_of_one_side_is_told_to_the_other() {
+        let (desk, mut patience) = desk();
+        let waiting = desk.commit(&put("/a", Expect::Absent)).unwrap();
+        let (mut closed, mut again) = (desk.close().unwrap(), desk.close().unwrap());
+        assert!(matches!(desk.commit(&put("/b", Expect::Absent)), Err(Error::Closed)));
+        assert!(desk.take(&mut patience).is_some() && desk.take(&mut patience).is_none());
+        assert!(closed.try_recv().is_err());
+        desk.end();
+        assert!(closed.try_recv().is_ok() && again.try_recv().is_ok() && desk.close().is_none());
+        assert!(waiting.blocking_recv().is_err());
+    }
+}
