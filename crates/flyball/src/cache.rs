@@ -6,6 +6,7 @@ mod deletions;
 mod health;
 mod index;
 mod mirror;
+mod packer;
 
 pub(crate) use change::{Change, Subscriber};
 pub use health::WatchState;

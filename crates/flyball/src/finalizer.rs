@@ -29,7 +29,8 @@ pub(crate) fn name(operator: &str) -> String {
 }
 
 pub(crate) fn stage(object: &Object, finalizer: &str) -> Stage {
-    let meta = object.meta();
+    let json = object.json();
+    let meta = json.meta();
     match (object.terminating, meta.finalizers.iter().any(|held| held == finalizer)) {
         (false, true) => Stage::Reconcile,
         (false, false) => Stage::Add,
@@ -40,7 +41,7 @@ pub(crate) fn stage(object: &Object, finalizer: &str) -> Stage {
 
 /// Adds the finalizer and gives back the context of the object as it is then.
 pub(crate) async fn add(ctx: &Context, finalizer: &str) -> Result<Context> {
-    let mut finalizers = ctx.object.meta().finalizers;
+    let mut finalizers = ctx.object.json().meta().finalizers;
     finalizers.push(finalizer.into());
     let object = write(ctx, "add finalizer to", finalizers).await?;
     Ok(Context { object: Arc::new(object), ..ctx.clone() })
@@ -48,7 +49,7 @@ pub(crate) async fn add(ctx: &Context, finalizer: &str) -> Result<Context> {
 
 /// Runs the cleanups in order, then lets the object go; at once if nobody is to wait for them any longer.
 pub(crate) async fn clean_up(controller: &Controller, ctx: &Context, finalizer: &str) -> Result {
-    if ctx.current().meta().annotation(SKIP).as_deref() == Some("true") {
+    if ctx.current().json().meta().annotation(SKIP).as_deref() == Some("true") {
         return give_up(ctx, finalizer, &format!("the annotation {SKIP} says so")).await;
     }
     let left = controller.cleanup_deadline.map(|deadline| left(ctx, deadline));
@@ -75,7 +76,8 @@ pub(crate) async fn clean_up(controller: &Controller, ctx: &Context, finalizer: 
 
 /// How much of the deadline is left.
 fn left(ctx: &Context, deadline: Duration) -> Duration {
-    let meta = ctx.object.meta();
+    let json = ctx.object.json();
+    let meta = json.meta();
     let deleted: Option<Timestamp> = meta.deletion_time().and_then(|time| time.parse().ok());
     let passed = deleted.map(|deleted| ctx.operator.clock.now().duration_since(deleted));
     let passed = passed.and_then(|passed| Duration::try_from(passed).ok()).unwrap_or_default();
@@ -100,7 +102,7 @@ async fn give_up(ctx: &Context, finalizer: &str, why: &str) -> Result {
 
 /// Removes the finalizer; if it was the last one, the object is gone.
 pub(crate) async fn remove(ctx: &Context, finalizer: &str) -> Result<()> {
-    let mut finalizers = ctx.current().meta().finalizers;
+    let mut finalizers = ctx.current().json().meta().finalizers;
     finalizers.retain(|held| held != finalizer);
     match write(ctx, "remove finalizer of", finalizers).await {
         Err(error)
@@ -117,7 +119,7 @@ pub(crate) async fn remove(ctx: &Context, finalizer: &str) -> Result<()> {
 /// Writes the whole list, and only over the version that it was read from: others keep finalizers there, too.
 async fn write(ctx: &Context, verb: &'static str, finalizers: Vec<String>) -> Result<Object> {
     let current = ctx.current();
-    let version = current.meta().resource_version.into_owned();
+    let version = current.resource_version();
     let patch =
         json!({ "metadata": { "uid": &*ctx.object.uid, "resourceVersion": version, "finalizers": finalizers } });
     let collection = Request::new(ctx.kind().path(ctx.object.key.namespace()));

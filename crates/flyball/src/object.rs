@@ -2,7 +2,14 @@
 //!
 //! Who manages which field is left out: it is half of the bytes, and the API server keeps it when it is not sent back.
 
+mod json;
+mod template;
+
+pub(crate) use json::Json;
+pub(crate) use template::Template;
+
 use crate::{Key, kind::Kind};
+use json::Kept;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DynamicObject, PartialObjectMeta};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -25,7 +32,7 @@ pub(crate) struct Object {
     pub(crate) terminating: bool,
     /// Its owners: read once, since every controller that follows owners or dependents asks.
     pub(crate) owners: Box<[Owner<'static>]>,
-    json: Box<str>,
+    json: Kept,
 }
 
 #[derive(Deserialize)]
@@ -93,26 +100,52 @@ impl Object {
             Some(managed) => without(json, "managedFields", managed),
             None => json.into(),
         };
+        let kept = Kept::Whole(kept);
         let owners = metadata.owner_references.into_iter().map(Owner::into_owned).collect();
         Ok(Object { key, uid, version, terminating, owners, json: kept })
     }
 
-    pub(crate) fn json(&self) -> &str {
-        &self.json
+    /// The version of an object, without keeping any of it; 0 if it is no number.
+    pub(crate) fn version_in(json: &str) -> serde_json::Result<u64> {
+        #[derive(Deserialize)]
+        struct Versioned<'a> {
+            #[serde(borrow)]
+            metadata: Version<'a>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Version<'a> {
+            #[serde(borrow, default)]
+            resource_version: Cow<'a, str>,
+        }
+        let Versioned { metadata } = serde_json::from_str(json)?;
+        Ok(metadata.resource_version.parse().unwrap_or_default())
+    }
+
+    pub(crate) fn json(&self) -> Json<'_> {
+        self.json.read()
+    }
+
+    /// The same object as its difference to a template, unless that is more than half of it.
+    pub(crate) fn packed(self, template: &Arc<Template>) -> Object {
+        let (packed, whole) = {
+            let json = self.json();
+            (template.pack(&json), json.len())
+        };
+        if packed.len() > whole / 2 {
+            return self;
+        }
+        let json = Kept::Packed(template.clone(), packed.into());
+        Object { json, ..self }
     }
 
     pub(crate) fn decode<K: DeserializeOwned>(&self) -> serde_json::Result<Arc<K>> {
-        serde_json::from_str(&self.json).map(Arc::new)
+        serde_json::from_str(&self.json()).map(Arc::new)
     }
 
     /// How much memory it takes, about.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Object>() + self.json.len() + self.uid.len() + self.owners.len() * size_of::<Owner<'_>>()
-    }
-
-    pub(crate) fn meta(&self) -> Meta<'_> {
-        let header: Header<'_> = serde_json::from_str(&self.json).expect("parsed before");
-        header.metadata
     }
 
     /// Whether the object with this uid is the owner that controls this one.
@@ -128,7 +161,7 @@ impl Object {
     /// The version as the API server wrote it.
     pub(crate) fn resource_version(&self) -> String {
         match self.version {
-            0 => self.meta().resource_version.into_owned(),
+            0 => self.json().meta().resource_version.into_owned(),
             version => version.to_string(),
         }
     }
@@ -140,8 +173,7 @@ impl Object {
 
     /// The value of one of the object's top fields, if it has it.
     pub(crate) fn field(&self, name: &str) -> Option<serde_json::Value> {
-        let fields: std::collections::HashMap<&str, &RawValue> = serde_json::from_str(&self.json).ok()?;
-        serde_json::from_str(fields.get(name)?.get()).ok()
+        serde_json::from_str(self.json().raw(name)?.get()).ok()
     }
 
     /// This object with nothing but its metadata.
@@ -151,9 +183,13 @@ impl Object {
             #[serde(borrow)]
             metadata: BTreeMap<Cow<'a, str>, &'a RawValue>,
         }
-        let Whole { metadata } = serde_json::from_str(&self.json).expect("parsed before");
-        let metadata = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata });
-        Object { json: metadata.to_string().into(), ..self }
+        let json = {
+            let json = self.json();
+            let Whole { metadata } = serde_json::from_str(&json).expect("parsed before");
+            json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata }).to_string()
+        };
+        let json = Kept::Whole(json.into());
+        Object { json, ..self }
     }
 }
 
@@ -274,7 +310,7 @@ mod tests {
         assert_eq!(object.controller().unwrap().uid, "u0");
         assert_eq!(object.field("spec"), Some(serde_json::json!({"a": 1})));
         let partial = object.into_metadata();
-        assert_eq!((partial.field("spec"), &*partial.meta().name), (None, "ada"));
+        assert_eq!((partial.field("spec"), &*partial.json().meta().name), (None, "ada"));
         assert!(partial.metadata().metadata.managed_fields.is_none());
     }
 
@@ -295,7 +331,7 @@ mod tests {
                 let mut expected: serde_json::Value = serde_json::from_str(&metadata).unwrap();
                 expected.as_object_mut().unwrap().remove("managedFields");
                 assert_eq!(kept.field("metadata"), Some(expected), "{metadata}");
-                assert!(!kept.json.contains("managedFields"), "{metadata}");
+                assert!(!kept.json().contains("managedFields"), "{metadata}");
             }
         }
     }
@@ -303,8 +339,8 @@ mod tests {
     #[test]
     fn a_change_of_status_leaves_no_fingerprint_where_generations_are_counted() {
         let counted = |version| object(&format!(r#"{{"name":"a","generation":2,"resourceVersion":"{version}"}}"#), "");
-        assert_eq!(counted(1).meta().fingerprint(), counted(2).meta().fingerprint());
+        assert_eq!(counted(1).json().meta().fingerprint(), counted(2).json().meta().fingerprint());
         let uncounted = |version| object(&format!(r#"{{"name":"a","resourceVersion":"{version}"}}"#), "");
-        assert_ne!(uncounted(1).meta().fingerprint(), uncounted(2).meta().fingerprint());
+        assert_ne!(uncounted(1).json().meta().fingerprint(), uncounted(2).json().meta().fingerprint());
     }
 }

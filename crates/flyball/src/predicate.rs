@@ -24,6 +24,7 @@ impl Predicate {
     /// The specification changed: `metadata.generation` did. Of kinds that count no generations every change passes.
     pub fn generation() -> Predicate {
         Predicate::comparing(|old, new| {
+            let (old, new) = (old.json(), new.json());
             let (old, new) = (old.meta(), new.meta());
             old.generation != new.generation || (new.generation == 0 && old.resource_version != new.resource_version)
         })
@@ -31,17 +32,17 @@ impl Predicate {
 
     /// The labels changed.
     pub fn labels() -> Predicate {
-        Predicate::comparing(|old, new| old.meta().labels() != new.meta().labels())
+        Predicate::comparing(|old, new| old.json().meta().labels() != new.json().meta().labels())
     }
 
     /// The annotations changed.
     pub fn annotations() -> Predicate {
-        Predicate::comparing(|old, new| old.meta().annotations() != new.meta().annotations())
+        Predicate::comparing(|old, new| old.json().meta().annotations() != new.json().meta().annotations())
     }
 
     /// Anything changed at all: the resource version did. It is so for every change that a watch tells of.
     pub fn resource_version() -> Predicate {
-        Predicate::comparing(|old, new| old.meta().resource_version != new.meta().resource_version)
+        Predicate::comparing(|old, new| old.resource_version() != new.resource_version())
     }
 
     /// Compares an object as it was with the object as it is. An object that does not decode passes.

@@ -92,7 +92,7 @@ impl Selection {
     /// Whether the API server would select an object that this process wrote.
     pub(crate) fn selects(&self, object: &Object) -> bool {
         let labels = || -> BTreeMap<String, String> {
-            let labels = object.meta().labels().and_then(|labels| serde_json::from_str(labels).ok());
+            let labels = object.json().meta().labels().and_then(|labels| serde_json::from_str(labels).ok());
             labels.unwrap_or_default()
         };
         (self.labels.selects_all() || self.labels.matches(&labels())) && self.has_fields(object)
@@ -102,7 +102,7 @@ impl Selection {
         if self.fields.is_empty() {
             return true;
         }
-        let whole: Value = serde_json::from_str(object.json()).unwrap_or_default();
+        let whole: Value = serde_json::from_str(&object.json()).unwrap_or_default();
         self.fields.iter().all(|field| field.holds(&whole))
     }
 
@@ -117,7 +117,7 @@ impl Selection {
             return object;
         };
         let changed = catch_unwind(AssertUnwindSafe(|| {
-            let mut value: Value = serde_json::from_str(object.json()).ok()?;
+            let mut value: Value = serde_json::from_str(&object.json()).ok()?;
             transform(&mut value);
             Object::parse(value.to_string()).ok()
         }));

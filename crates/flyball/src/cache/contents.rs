@@ -3,6 +3,7 @@
 use super::{
     change::Change,
     index::{Index, IndexedBy},
+    packer::Packer,
 };
 use crate::{Key, object::Object};
 use std::{
@@ -15,6 +16,7 @@ use std::{
 #[derive(Default)]
 pub(super) struct Contents {
     objects: BTreeSet<ByKey>,
+    packer: Packer,
     /// What the objects take, about.
     bytes: usize,
     /// Keys of objects by the uids of their owners.
@@ -67,7 +69,7 @@ impl Contents {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.packer.bytes()
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Arc<Object>> {
@@ -117,7 +119,7 @@ impl Contents {
     }
 
     pub(super) fn put(&mut self, object: Object) -> Change {
-        let new = Arc::new(object);
+        let new = Arc::new(self.packer.pack(object));
         let old = self.objects.replace(ByKey(new.clone())).map(|ByKey(old)| old);
         if let Some(old) = &old {
             self.forget(old);

@@ -80,7 +80,10 @@ impl Context {
         let mirror = self.operator.cache.mirror(&kind.id());
         let before = mirror.as_ref().and_then(|mirror| mirror.get(key));
         let noted = mirror.as_ref().and_then(|mirror| mirror.notes(key).applied);
-        if before.as_ref().is_some_and(|before| noted == Some((hash, before.meta().fingerprint()))) {
+        if before
+            .as_ref()
+            .is_some_and(|before| noted == Some((hash, before.json().meta().fingerprint())))
+        {
             return Ok(Applied::Unchanged);
         }
         let child = if unset::may_be_dropped(kind) {
@@ -90,7 +93,7 @@ impl Context {
         };
         let (created, after) = self.send(kind, key, &child, ownership).await?;
         if let Some(mirror) = &mirror {
-            mirror.note(key, |notes| notes.applied = Some((hash, after.meta().fingerprint())));
+            mirror.note(key, |notes| notes.applied = Some((hash, after.json().meta().fingerprint())));
         }
         let before = before.filter(|before| before.uid == after.uid);
         Ok(match (before, noted) {

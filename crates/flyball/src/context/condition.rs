@@ -70,7 +70,7 @@ impl Context {
         let same = |before: &Before| before.r#type == type_ && before.status == status;
         let before = before.unwrap_or_default().conditions.into_iter().find(same);
         let last_transition_time = before.and_then(|before| before.last_transition_time).unwrap_or_else(|| self.now());
-        let observed_generation = Some(self.object.meta().generation).filter(|generation| *generation > 0);
+        let observed_generation = Some(self.object.json().meta().generation).filter(|generation| *generation > 0);
         Condition {
             type_,
             status: status.into(),
