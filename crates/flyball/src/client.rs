@@ -59,13 +59,19 @@ impl ObservedClient {
 
     /// The same as kube's own type, which puts one more task between caller and server.
     pub(crate) fn to_client(&self) -> Client {
-        let this = Arc::new(self.clone());
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let this = this.clone();
-            async move { this.send(request).await }
-        });
-        Client::new(service, self.namespace())
+        let send = |this: Arc<ObservedClient>, request| async move { this.send(request).await };
+        as_client(Arc::new(self.clone()), self.namespace(), send)
     }
+}
+
+/// What sends requests, as kube's own type.
+pub(crate) fn as_client<C, F>(sender: Arc<C>, namespace: &str, send: fn(Arc<C>, Request<Body>) -> F) -> Client
+where
+    C: Send + Sync + 'static,
+    F: Future<Output = kube::Result<Response<Body>>> + Send + 'static,
+{
+    let service = tower::service_fn(move |request: Request<Body>| send(sender.clone(), request));
+    Client::new(service, namespace)
 }
 
 /// A write as its request tells of it.
@@ -199,7 +205,7 @@ impl Write {
 /// Takes an object that was answered to a write, or to the deletion of it.
 fn written(mirror: &Mirror, json: &str, deletes: bool) {
     match Object::parse(json) {
-        Ok(object) if deletes && object.meta().is_gone() => mirror.removed(&object.key, &object.uid),
+        Ok(object) if deletes && object.json().meta().is_gone() => mirror.removed(&object.key, &object.uid),
         Ok(object) => mirror.written(object),
         Err(_) => {}
     }

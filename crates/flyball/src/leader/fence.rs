@@ -1,7 +1,10 @@
 //! A fence around a client: writes pass while this process leads, and until the lease's time is up, whatever else it believes.
 
 use super::Leadership;
-use crate::{Metrics, client::ObservedClient};
+use crate::{
+    Metrics,
+    client::{ObservedClient, as_client},
+};
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use std::sync::Arc;
@@ -111,11 +114,7 @@ impl FencedClient {
 
     /// The same as kube's own type, which puts one more task between caller and server.
     pub(crate) fn to_client(self: &Arc<FencedClient>) -> Client {
-        let this = self.clone();
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let this = this.clone();
-            async move { this.send(request).await }
-        });
-        Client::new(service, self.reading.namespace())
+        let send = |this: Arc<FencedClient>, request| async move { this.send(request).await };
+        as_client(self.clone(), self.reading.namespace(), send)
     }
 }

@@ -1,7 +1,7 @@
 //! Counts what an operator asks of the API server.
 
 use super::Metrics;
-use crate::trace;
+use crate::{client::as_client, trace};
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use std::sync::Arc;
@@ -37,12 +37,8 @@ impl MeasuredClient {
 
     /// The same as kube's own type, which puts one more task between caller and server.
     pub(crate) fn to_client(&self) -> Client {
-        let this = Arc::new(self.clone());
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let this = this.clone();
-            async move { this.send(request).await }
-        });
-        Client::new(service, self.namespace())
+        let send = |this: Arc<MeasuredClient>, request| async move { this.send(request).await };
+        as_client(Arc::new(self.clone()), self.namespace(), send)
     }
 }
 
