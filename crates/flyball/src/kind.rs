@@ -78,6 +78,12 @@ impl Kind {
         self.form == Form::Whole && !self.selection.transforms()
     }
 
+    /// Whether it is surely not one of Kubernetes' own kinds, some of which take more than the status from a write of it.
+    pub(crate) fn is_custom(&self) -> bool {
+        let group = &self.resource.group;
+        group.contains('.') && !group.ends_with(".k8s.io")
+    }
+
     pub(crate) fn id(&self) -> KindId {
         KindId {
             api_version: self.resource.api_version.clone(),

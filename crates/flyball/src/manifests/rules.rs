@@ -64,7 +64,7 @@ impl Needed {
         let kind = &controller.kind;
         self.kind(operator, kind, "", &READ);
         if has_status(operator, kind) {
-            self.kind(operator, kind, "/status", &["patch"]);
+            self.kind(operator, kind, "/status", &["update", "patch"]);
         }
         if !controller.cleanup.is_empty() {
             self.kind(operator, kind, "", &["patch"]);

@@ -14,6 +14,7 @@ mod measuring;
 mod pruning;
 mod queueing;
 mod reading;
+mod reporting;
 mod running;
 mod selecting;
 mod telling;

@@ -99,7 +99,7 @@ fn of_namespaces() -> Vec<Value> {
         rule("apps", &["deployments"], &["get", "list", "watch"]),
         rule("events.k8s.io", &["events"], &["create", "patch"]),
         rule("example.dev", &["lamps"], &["get", "list", "watch", "patch"]),
-        rule("example.dev", &["lamps/status"], &["patch"]),
+        rule("example.dev", &["lamps/status"], &["update", "patch"]),
         rule("example.dev", &["lamps/finalizers"], &["update"]),
         rule("apps", &["deployments/scale"], &["patch"]),
     ]

@@ -51,6 +51,23 @@ pub(super) fn patch(before: &Value, after: &Value) -> Value {
     gone.chain(set).collect::<Map<_, _>>().into()
 }
 
+/// What a merge patch (RFC 7386) makes of `before`.
+pub(super) fn applied(before: &Value, patch: &Value) -> Value {
+    let Value::Object(patch) = patch else {
+        return patch.clone();
+    };
+    let mut after = before.as_object().cloned().unwrap_or_default();
+    for (name, value) in patch {
+        if value.is_null() {
+            after.remove(name);
+        } else {
+            let value = applied(after.get(name).unwrap_or(&Value::Null), value);
+            after.insert(name.clone(), value);
+        }
+    }
+    after.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,5 +103,6 @@ mod tests {
         let after = json!({ "a": { "b": 3 }, "list": [2], "same": 1, "new": { "d": 4 } });
         let expected = json!({ "a": { "b": 3, "c": null }, "list": [2], "gone": null, "same": 1, "new": { "d": 4 } });
         assert_eq!(patch(&before, &after), expected);
+        assert_eq!(applied(&before, &expected), after);
     }
 }

@@ -1,0 +1,90 @@
+//! How `set_status` writes the status of a custom kind: what it would be, as long as nobody came in between.
+
+use crate::world::{World, pass};
+use flyball::{Action, Context, Controller, Operator, Result};
+use kube::{CustomResource, CustomResourceExt};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+
+const PUT: &str = "PUT /apis/example.dev/v1/namespaces/default/bells/ada/status?&fieldManager=ringer";
+const PATCH: &str = "PATCH /apis/example.dev/v1/namespaces/default/bells/ada/status?&fieldManager=ringer";
+
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(
+    group = "example.dev",
+    version = "v1",
+    kind = "Bell",
+    namespaced,
+    status = "BellStatus"
+)]
+struct BellSpec {
+    times: u32,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+struct BellStatus {
+    rung: Option<u32>,
+}
+
+fn ringer() -> Operator {
+    async fn ring(bell: Arc<Bell>, ctx: Context) -> Result {
+        ctx.set_status(json!({ "rung": bell.spec.times })).await?;
+        Ok(Action::await_change())
+    }
+    Operator::new("ringer").crd(Bell::crd()).controller(Controller::new(ring))
+}
+
+fn bell() -> Bell {
+    let mut bell = Bell::new("ada", BellSpec { times: 1 });
+    bell.metadata.labels = Some([("of".into(), "brass".into())].into());
+    bell.metadata.annotations = Some([("cast".into(), "1864".into())].into());
+    bell
+}
+
+/// Rings once more, and says what that took.
+async fn ring_again(world: &World) -> (Vec<String>, Bell) {
+    world.writes();
+    world.merge::<Bell>("ada", json!({ "spec": { "times": 2 } })).await;
+    let rung = |bell: &Bell| bell.status.as_ref().is_some_and(|status| status.rung == Some(2));
+    let bell = world.until("ada", rung).await;
+    pass(Duration::from_secs(1)).await;
+    (world.writes(), bell)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_is_put_and_the_rest_of_the_object_stays() {
+    let world = World::start().await;
+    let _running = world.run(&ringer()).await;
+    world.create(bell()).await;
+    pass(Duration::from_secs(1)).await;
+
+    let (writes, rung) = ring_again(&world).await;
+    assert_eq!(writes, [PUT]);
+    assert_eq!(rung.spec.times, 2);
+    assert_eq!(
+        (rung.metadata.labels, rung.metadata.annotations),
+        (bell().metadata.labels, bell().metadata.annotations)
+    );
+    let managed = rung.metadata.managed_fields.unwrap();
+    let of_spec = managed.iter().filter(|entry| entry.subresource.is_none());
+    assert!(of_spec.clone().any(|entry| entry.manager.as_deref() != Some("ringer")), "{managed:?}");
+    assert!(of_spec.clone().all(|entry| entry.manager.as_deref() != Some("ringer")), "{managed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_is_patched_when_somebody_came_in_between() {
+    let world = World::start().await;
+    let _running = world.run(&ringer()).await;
+    world.create(bell()).await;
+    pass(Duration::from_secs(1)).await;
+    let conflict = r#"{"kind":"Status","status":"Failure","reason":"Conflict","message":"changed","code":409}"#;
+    world.break_with(move |request| {
+        let body = flyball_apiserver::Body::whole(conflict);
+        (request.method() == "PUT").then(|| http::Response::builder().status(409).body(body).unwrap())
+    });
+
+    let (writes, _) = ring_again(&world).await;
+    assert_eq!(writes, [PUT, PATCH]);
+}
