@@ -1,6 +1,6 @@
 //! PATCH with an applied configuration: server-side apply.
 
-use super::own::{Writer, other_versions};
+use super::own::Author;
 use super::{Part, decode, prepare, update};
 use crate::answer::Answer;
 use crate::call::Call;
@@ -15,20 +15,12 @@ use serde_json::Value;
 pub(super) async fn apply(call: &Call, part: Part) -> Result<Answer> {
     let options = WriteOptions::patch(&call.query, &call.headers, PatchType::Apply)?;
     let (config, complaints) = decode::configuration(call)?;
-    let others = other_versions(call);
+    let author = Author::of(call, part, &options);
     update::write(call, part, options.dry_run, |live| {
         if live.is_none() && part != Part::Whole {
             return Err(call.not_found());
         }
-        let now = call.now();
-        let writer = Writer {
-            kind: &call.kind,
-            others: &others,
-            part,
-            manager: &options.manager,
-            now: &now,
-        };
-        let applied = writer.apply(live, &config, options.force).map_err(refused)?;
+        let applied = author.apply(live, &config, options.force).map_err(refused)?;
         strict(call, &options, &complaints)?;
         let Some(object) = applied else { return Ok(None) };
         fit(call, object, live).map(Some)
@@ -61,7 +53,7 @@ fn fit(call: &Call, object: Value, live: Option<&Value>) -> Result<Value> {
     }
     decode::check_namespace(call, &mut object)?;
     decode::check_name(call, &object)?;
-    prepare::fill(&call.kind, &mut object);
+    prepare::complete(&call.kind, &mut object);
     Ok(object)
 }
 

@@ -1,6 +1,6 @@
 //! POST: a new object.
 
-use super::own::{Writer, other_versions};
+use super::own::Author;
 use super::{Part, admit, decode, prepare, warn};
 use crate::allocate;
 use crate::answer::Answer;
@@ -30,15 +30,7 @@ pub(super) async fn create(call: &Call) -> Result<Answer> {
 
 /// Records who owns the fields of a new object.
 pub(super) fn own(call: &Call, options: &WriteOptions, object: &mut Value) {
-    let (others, now) = (other_versions(call), call.now());
-    let writer = Writer {
-        kind: &call.kind,
-        others: &others,
-        part: Part::Whole,
-        manager: &options.manager,
-        now: &now,
-    };
-    writer.update(None, object);
+    Author::of(call, Part::Whole, options).update(None, object);
 }
 
 /// Stores an object that has been decoded, defaulted and is owned, under its own name or one made for it.

@@ -6,7 +6,7 @@ mod mark;
 use super::filter::Filter;
 use super::{admit, list};
 use crate::allocate;
-use crate::answer::{Answer, List};
+use crate::answer::Answer;
 use crate::call::Call;
 use crate::definition;
 use crate::object;
@@ -47,14 +47,7 @@ pub(super) async fn delete_collection(call: &Call) -> Result<Answer> {
             _ => {}
         }
     }
-    let present = |entry: &Entry| call.kind.present(&entry.value, entry.revision);
-    Ok(Answer::List(List {
-        kind: call.kind.clone(),
-        resource_version: found.revision,
-        continue_: found.continue_,
-        remaining_item_count: found.remaining.filter(|_| filter.is_empty()),
-        items: found.entries.iter().map(present).collect(),
-    }))
+    Ok(found.answer(call, &filter))
 }
 
 /// What is to be done with an object that somebody wants gone.

@@ -14,14 +14,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer> {
     let options = ListOptions::list(&call.query)?;
     let filter = Filter::read(call, &options)?;
     let found = find(call, &options, &filter).await?;
-    let present = |entry: &Entry| call.kind.present(&entry.value, entry.revision);
-    Ok(Answer::List(List {
-        kind: call.kind.clone(),
-        resource_version: found.revision,
-        continue_: found.continue_,
-        remaining_item_count: found.remaining.filter(|_| filter.is_empty()),
-        items: found.entries.iter().map(present).collect(),
-    }))
+    Ok(found.answer(call, &filter))
 }
 
 /// What a list found.
@@ -30,6 +23,20 @@ pub(super) struct Found {
     pub revision: u64,
     pub continue_: Option<String>,
     pub remaining: Option<u64>,
+}
+
+impl Found {
+    /// The list of what was found.
+    pub fn answer(self, call: &Call, filter: &Filter) -> Answer {
+        let present = |entry: &Entry| call.kind.present(&entry.value, entry.revision);
+        Answer::List(List {
+            kind: call.kind.clone(),
+            resource_version: self.revision,
+            continue_: self.continue_,
+            remaining_item_count: self.remaining.filter(|_| filter.is_empty()),
+            items: self.entries.iter().map(present).collect(),
+        })
+    }
 }
 
 /// Finds the objects that a request means.

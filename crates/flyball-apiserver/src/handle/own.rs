@@ -2,11 +2,47 @@
 
 use super::Part;
 use crate::call::Call;
+use crate::options::WriteOptions;
 use crate::registry::Kind;
 use flyball_schema::managed_fields::{self, ApplyError, Request, Version};
 use flyball_schema::schema::Node;
 use serde_json::Value;
 use std::sync::Arc;
+
+/// Whoever sent a request, as the owner of what it writes.
+pub(super) struct Author<'a> {
+    call: &'a Call,
+    part: Part,
+    manager: &'a str,
+    others: Vec<Arc<Kind>>,
+}
+
+impl<'a> Author<'a> {
+    /// The author of a write to a part of an object.
+    pub fn of(call: &'a Call, part: Part, options: &'a WriteOptions) -> Author<'a> {
+        Author {
+            call,
+            part,
+            manager: &options.manager,
+            others: other_versions(call),
+        }
+    }
+
+    /// Records in a new object, or in the new state of one, that it was written now.
+    pub fn update(&self, live: Option<&Value>, object: &mut Value) {
+        self.writer(&self.call.now()).update(live, object);
+    }
+
+    /// Merges an applied configuration now; none if it changes nothing.
+    pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Option<Value>, ApplyError> {
+        self.writer(&self.call.now()).apply(live, config, force)
+    }
+
+    fn writer<'w>(&'w self, now: &'w str) -> Writer<'w> {
+        let Author { call, part, manager, others } = self;
+        Writer { kind: &call.kind, others, part: *part, manager, now }
+    }
+}
 
 /// Who writes what.
 pub(crate) struct Writer<'a> {
@@ -76,7 +112,7 @@ impl Writer<'_> {
 }
 
 /// The other versions in which the objects of a call's kind are served: those that share its place in the store.
-pub(super) fn other_versions(call: &Call) -> Vec<Arc<Kind>> {
+fn other_versions(call: &Call) -> Vec<Arc<Kind>> {
     let (own, place) = (&call.kind.resource, call.kind.prefix(None));
     let served = call.server.registry().served();
     let shares = |kind: &&Arc<Kind>| kind.resource.plural == own.plural && kind.prefix(None) == place;

@@ -1,6 +1,6 @@
 //! PATCH with a JSON patch, a merge patch or a strategic merge patch.
 
-use super::own::{Writer, other_versions};
+use super::own::Author;
 use super::{Part, decode, prepare, update};
 use crate::answer::Answer;
 use crate::call::Call;
@@ -18,22 +18,13 @@ use serde_json::Value;
 pub(super) async fn patch(call: &Call, part: Part, kind: PatchType) -> Result<Answer> {
     let options = WriteOptions::patch(&call.query, &call.headers, kind)?;
     let patch = Patch::read(call, kind)?;
-    let others = other_versions(call);
+    let author = Author::of(call, part, &options);
     update::write(call, part, options.dry_run, |live| {
         let live = live.ok_or_else(|| call.not_found())?;
         let mut object = live.clone();
         patch.apply(&mut object, call.kind.node())?;
-        let object = fit(call, &options, &patch, live, object)?;
-        let now = call.now();
-        let writer = Writer {
-            kind: &call.kind,
-            others: &others,
-            part,
-            manager: &options.manager,
-            now: &now,
-        };
-        let mut object = object;
-        writer.update(Some(live), &mut object);
+        let mut object = fit(call, &options, &patch, live, object)?;
+        author.update(Some(live), &mut object);
         Ok(Some(object))
     })
     .await

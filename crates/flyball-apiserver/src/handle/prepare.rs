@@ -33,12 +33,17 @@ pub(super) fn wipe(object: &mut Value) {
     }
 }
 
-/// Fills in what the type and the kind say of absent fields.
+/// Fills in what the type and the kind say of absent fields, and of those that are null in a custom resource.
 pub(super) fn fill(kind: &Kind, object: &mut Value) {
+    if let (Some(_), Some(node)) = (&kind.custom, kind.node()) {
+        prune::prune_nulls(node, object);
+    }
+    complete(kind, object);
+}
+
+/// The same of what was merged, not sent: its nulls stay.
+pub(super) fn complete(kind: &Kind, object: &mut Value) {
     if let Some(node) = kind.node() {
-        if kind.custom.is_some() {
-            prune::prune_nulls(node, object);
-        }
         default::default(node, object);
     }
     (kind.strategy.default)(object);
@@ -194,7 +199,7 @@ fn is_new_generation(kind: &Kind, object: &Value, live: &Value) -> bool {
         members
     };
     match kind.strategy.generation {
-        Generation::Untracked => false,
+        Generation::Untracked | Generation::Once => false,
         Generation::Spec => counted(object) != counted(live),
         Generation::SpecAndAnnotations => {
             counted(object) != counted(live) || metadata(object).get("annotations") != metadata(live).get("annotations")

@@ -1,6 +1,6 @@
 //! PUT: a new state for an object. Patches and applies come here too, once they know the new state.
 
-use super::own::{Writer, other_versions};
+use super::own::Author;
 use super::{Part, create, decode, prepare, warn};
 use crate::allocate;
 use crate::answer::Answer;
@@ -24,22 +24,14 @@ pub(super) async fn update(call: &Call, part: Part) -> Result<Answer> {
     decode::check_name(call, &object)?;
     prepare::fill(&call.kind, &mut object);
     let uid = object::text(&object, "uid").to_owned();
-    let others = other_versions(call);
+    let author = Author::of(call, part, &options);
     write(call, part, options.dry_run, |live| {
         let mut object = object.clone();
         if live.is_none() && !(call.kind.strategy.create_on_update && part == Part::Whole) {
             return Err(call.not_found());
         }
         check_uid(call, &uid, live)?;
-        let now = call.now();
-        let writer = Writer {
-            kind: &call.kind,
-            others: &others,
-            part,
-            manager: &options.manager,
-            now: &now,
-        };
-        writer.update(live, &mut object);
+        author.update(live, &mut object);
         Ok(Some(object))
     })
     .await
