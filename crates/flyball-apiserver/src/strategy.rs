@@ -51,6 +51,8 @@ pub enum Dependents {
 pub enum Generation {
     /// Nothing: the kind does not count.
     Untracked,
+    /// Its first state, and no other.
+    Once,
     /// Every change outside of metadata and status.
     Spec,
     /// The same, and of annotations.
@@ -124,6 +126,7 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         "nodes",
         Strategy {
             fields: &[("spec.unschedulable", "spec.unschedulable")],
+            default: builtin::node::default,
             prepare: builtin::node::prepare,
             ..PLAIN
         },
@@ -436,7 +439,11 @@ static TABLE: &[(&str, &str, Strategy)] = &[
     (
         "scheduling.k8s.io",
         "priorityclasses",
-        Strategy { default: builtin::storage::default_priority, ..COUNTED },
+        Strategy {
+            generation: Generation::Once,
+            default: builtin::storage::default_priority,
+            ..PLAIN
+        },
     ),
     (
         "storage.k8s.io",

@@ -10,7 +10,7 @@ use flyball_schema::violation::Violation;
 use serde_json::Value;
 
 /// Every default, and every conversion between versions.
-const CHANGES: [fn(&mut Value); 35] = [
+const CHANGES: [fn(&mut Value); 36] = [
     autoscaler::default,
     autoscaler::to_v1,
     autoscaler::to_v2,
@@ -26,6 +26,7 @@ const CHANGES: [fn(&mut Value); 35] = [
     network::default_ingress_class,
     network::default_policy,
     network::default_slice,
+    node::default,
     pod::default,
     pod::default_spec,
     pod::default_template,

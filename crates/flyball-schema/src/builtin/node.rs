@@ -3,6 +3,18 @@
 use super::{at, fill};
 use serde_json::{Value, json};
 
+/// `podCIDR` is an old name of the first of `podCIDRs`, and is what counts where they differ.
+// pkg/apis/core/v1/conversion.go, Convert_v1_NodeSpec_To_core_NodeSpec
+pub fn default(node: &mut Value) {
+    let spec = at(node, "spec");
+    let first = spec["podCIDRs"][0].as_str().unwrap_or_default().to_owned();
+    match spec["podCIDR"].as_str().unwrap_or_default().to_owned() {
+        one if one.is_empty() && !first.is_empty() => spec["podCIDR"] = first.into(),
+        one if !one.is_empty() && one != first => spec["podCIDRs"] = json!([one]),
+        _ => {}
+    }
+}
+
 /// Taints a new node until it says that it is ready.
 // plugin/pkg/admission/nodetaint/admission.go
 pub fn prepare(node: &mut Value, live: Option<&Value>) {
