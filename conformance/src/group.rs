@@ -8,6 +8,7 @@ mod manifests;
 mod operators;
 mod reference;
 pub mod requests;
+mod sequences;
 mod store;
 mod unready;
 
@@ -32,7 +33,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 9] = [
+pub static GROUPS: [Group; 10] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -47,6 +48,11 @@ pub static GROUPS: [Group; 9] = [
         name: "corpus",
         about: "the cases of conformance/corpus to both, beside what is written down of the real one",
         run: |text| Box::pin(corpus::run(text)),
+    },
+    Group {
+        name: "sequences",
+        about: "applies of several managers to both, beside what is written down of the real one",
+        run: |text| Box::pin(sequences::run(text)),
     },
     Group {
         name: "store",

@@ -1,6 +1,7 @@
 //! Flyball beside the real thing: a control plane built from the Go module registry, and the comparisons made with it.
 
 pub mod corpus;
+pub mod count;
 pub mod differences;
 pub mod garden;
 pub mod group;
@@ -10,5 +11,6 @@ pub mod reference;
 pub mod report;
 pub mod requests;
 pub mod scenario;
+pub mod sequences;
 pub mod soak;
 pub mod table;

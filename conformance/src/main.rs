@@ -6,11 +6,13 @@ use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 use conformance::corpus::{self, ask, family, recorded};
+use conformance::count;
 use conformance::group;
 use conformance::leadership;
 use conformance::reference::{Controllers, Error, Reference, Setup};
 use conformance::report::{Report, sentence};
 use conformance::requests::{self, record, script};
+use conformance::sequences;
 use conformance::soak::{self, Soak};
 use conformance::table;
 
@@ -39,8 +41,10 @@ enum Action {
         #[arg(default_value = "")]
         text: String,
     },
-    /// Ask the real server every case of `corpus/` anew, and write down what it answers
+    /// Ask the real server every case of `corpus/` anew, and every sequence of applies; write down what it answers
     Observe,
+    /// Say how many cases there are of each sort
+    Count,
     /// Send the scripts of `requests/` to both servers, ours on a real etcd instead of in memory
     OnEtcd {
         /// Only the cases whose names contain this
@@ -98,6 +102,7 @@ async fn main() -> ExitCode {
         Some(Action::Table) => table::write()
             .map(|path| println!("wrote {}", path.display()))
             .map_err(|error| sentence(&error)),
+        Some(Action::Count) => count(),
         Some(Action::Observe) => observe().await,
         Some(Action::Leadership(options)) => leadership::run(&options).await,
         Some(Action::Replica(options)) => leadership::replica::run(&options).await.map_err(|error| error.to_string()),
@@ -158,13 +163,26 @@ async fn serve(options: &Serve) -> Result<(), Error> {
     Ok(())
 }
 
+fn count() -> Result<(), String> {
+    for count in count::all()? {
+        println!("{:48} {:>6}, at least {}", count.of, count.found, count.least);
+    }
+    Ok(())
+}
+
 async fn observe() -> Result<(), String> {
     let families = family::read_all(&corpus::directory())?;
     let reference = Reference::start().await.map_err(|error| sentence(&error))?;
     let client = reference.admin.client().map_err(|error| sentence(&error))?;
     let outcomes = ask::ask(&client, &families, "").await?;
     println!("{} cases are in {}", outcomes.len(), corpus::directory().display());
-    recorded::write(&corpus::directory().join("recorded"), &outcomes)
+    recorded::write(&corpus::directory().join("recorded"), &outcomes)?;
+    for document in &sequences::read_all()? {
+        let outcomes = sequences::replay::replay(&client, document).await?;
+        sequences::written::write(document, &outcomes)?;
+        println!("{} sequences are in {}", outcomes.len(), document.path.display());
+    }
+    Ok(())
 }
 
 async fn record(directory: &Path, text: &str) -> Result<(), String> {

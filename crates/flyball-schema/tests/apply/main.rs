@@ -19,12 +19,16 @@ fn every_write_leaves_the_fields_and_owners_that_kube_apiserver_leaves() {
     for (file, document) in documents() {
         for sequence in items(&document["sequences"]) {
             sequences += 1;
+            // What the kind itself does shows, and only a server knows that.
+            if sequence["server"] == true {
+                continue;
+            }
             if let Err(failure) = check(&document, sequence) {
                 failures.push(format!("{file}: {}: {failure}", text(sequence, "name")));
             }
         }
     }
-    assert!(sequences >= 110, "only {sequences} sequences were found");
+    assert!(sequences >= 160, "only {sequences} sequences were found");
     assert!(
         failures.is_empty(),
         "{} of {sequences} sequences differ\n\n{}",
