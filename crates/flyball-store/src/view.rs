@@ -50,22 +50,41 @@ impl View {
 
     /// What a watcher gets of a change.
     pub fn event(&self, change: &Change) -> Result<Event> {
-        let revision = change.revision();
-        let previous = change.previous.as_ref().map(|record| self.entry(record)).transpose()?;
-        let (value, last) = if change.record.is_removal() {
-            let last = previous.clone().map(|entry| entry.removed_at(revision).value);
-            (None, last.unwrap_or_default())
-        } else {
-            let value = self.entry(&change.record)?.value;
-            (Some(value.clone()), value)
-        };
-        Ok(Event {
-            revision,
-            key: change.record.key_bytes(),
-            value,
-            last,
-            created: previous.is_none(),
-            previous,
-        })
+        let [event] = self.events([change])?.try_into().map_err(|_| Error::Closed)?;
+        Ok(event)
+    }
+
+    /// What a watcher gets of some changes. Their values are read together, because they were written one after the other.
+    pub fn events<'a>(&self, changes: impl IntoIterator<Item = &'a Change> + Clone) -> Result<Vec<Event>> {
+        let records = changes.clone().into_iter().flat_map(|change| {
+            let put = Some(&change.record).filter(|record| !record.is_removal());
+            change.previous.iter().chain(put)
+        });
+        let (entries, _) = self.entries(&records.collect::<Vec<_>>())?;
+        let mut entries = entries.into_iter();
+        let events = changes.into_iter().map(|change| {
+            let previous = change.previous.as_ref().and_then(|_| entries.next());
+            let put = if change.record.is_removal() {
+                None
+            } else {
+                entries.next()
+            };
+            event(change, previous, put)
+        });
+        Ok(events.collect())
+    }
+}
+
+fn event(change: &Change, previous: Option<Entry>, put: Option<Entry>) -> Event {
+    let revision = change.revision();
+    let value = put.map(|entry| entry.value);
+    let removed = || previous.clone().map(|entry| entry.removed_at(revision).value);
+    Event {
+        revision,
+        key: change.record.key_bytes(),
+        last: value.clone().or_else(removed).unwrap_or_default(),
+        value,
+        created: previous.is_none(),
+        previous,
     }
 }

@@ -3,6 +3,7 @@
 use crate::{
     Error, Event, Result,
     history::{Change, Chunk},
+    record::Record,
     view::View,
     watchers::{Batch, Queue},
 };
@@ -37,7 +38,13 @@ pub(crate) struct Past {
     pub at: usize,
     /// Where the values are that are not in memory.
     pub view: View,
+    /// What was read ahead.
+    pub ready: VecDeque<Event>,
 }
+
+/// So many changes of the history, and about so many bytes of values, are read together.
+const READ_AT_ONCE: usize = 64;
+const READ_BYTES: usize = 256 << 10;
 
 impl Watch {
     pub(crate) fn new(past: Past, queue: Queue) -> Watch {
@@ -61,7 +68,7 @@ impl Watch {
     /// repeats nothing.
     pub fn revision(&self) -> u64 {
         let published = self.queue.published();
-        let is_idle = self.past.chunks.is_empty() && self.batch.events.is_empty() && self.queue.is_empty();
+        let is_idle = self.past.is_empty() && self.batch.events.is_empty() && self.queue.is_empty();
         if is_idle && !self.is_ended {
             self.revision.max(published)
         } else {
@@ -118,13 +125,37 @@ impl Stream for Watch {
 }
 
 impl Past {
+    fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.ready.is_empty()
+    }
+
     /// Takes the next event, and says whether it is the last of its revision.
     fn next(&mut self) -> Option<Result<(Arc<Event>, bool)>> {
-        let change = self.peek()?.clone();
-        let event = self.view.event(&change);
-        self.at += 1;
-        let is_last = self.peek().is_none_or(|next| next.revision() > change.revision());
-        Some(event.map(|event| (Arc::new(event), is_last)))
+        if self.ready.is_empty() {
+            let view = self.view.clone();
+            let changes = self.take();
+            match view.events(&changes) {
+                Ok(events) => self.ready.extend(events),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let event = self.ready.pop_front()?;
+        let next = self.ready.front().map(|next| next.revision);
+        let next = next.or_else(|| self.peek().map(Change::revision));
+        let is_last = next != Some(event.revision);
+        Some(Ok((Arc::new(event), is_last)))
+    }
+
+    /// Takes the next changes.
+    fn take(&mut self) -> Vec<Change> {
+        let (mut changes, mut bytes) = (Vec::new(), 0);
+        while changes.len() < READ_AT_ONCE && bytes < READ_BYTES {
+            let Some(change) = self.peek().cloned() else { break };
+            bytes += change.record.size() + change.previous.as_ref().map_or(0, Record::size);
+            changes.push(change);
+            self.at += 1;
+        }
+        changes
     }
 
     fn peek(&mut self) -> Option<&Change> {

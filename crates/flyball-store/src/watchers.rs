@@ -90,6 +90,7 @@ impl Watchers {
             until,
             at: 0,
             view,
+            ready: Default::default(),
         };
         Ok(Watch::new(past, Queue { batches, queued, watchers: self.clone(), prefix, id }))
     }

@@ -78,9 +78,9 @@ impl Values {
         let mut found = Vec::with_capacity(outlines.len());
         for pair in self.at.range(records, record_key(first)..=record_key(last)) {
             let (key, bytes) = pair.into_inner().map_err(|error| self.failed(error))?;
-            match outlines.get(found.len()) {
-                Some(outline) if record_key(outline) == key[..] => found.push(self.record(outline, Some(&bytes))?),
-                _ => {}
+            // One may be wanted twice: as what a change put, and as what the next one replaced.
+            while let Some(outline) = outlines.get(found.len()).filter(|outline| record_key(outline) == key[..]) {
+                found.push(self.record(outline, Some(&bytes))?);
             }
         }
         // One that is missing keeps all that come after it from being found.
