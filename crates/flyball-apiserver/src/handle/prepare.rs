@@ -161,6 +161,13 @@ fn keep_all_but_status(kind: &Kind, object: &mut Value, live: &Value) {
     }
 }
 
+/// Gives what is sent as the status of a custom kind its spec, which is kept whatever was sent: nothing is then to be compared.
+pub(super) fn keep_spec(kind: &Kind, object: &mut Value, live: &Value) {
+    if let (Some(_), Some(new), Some(old)) = (&kind.custom, object.as_object_mut(), live.as_object()) {
+        keep(new, old, "spec");
+    }
+}
+
 /// Gives `new` the members of `old`, but for some. What is equal already, most of it, is not copied.
 fn restore(new: &mut Map<String, Value>, old: &Map<String, Value>, but: &[&str]) {
     new.retain(|name, _| but.contains(&name.as_str()) || old.contains_key(name));

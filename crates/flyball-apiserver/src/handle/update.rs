@@ -31,6 +31,9 @@ pub(super) async fn update(call: &Call, part: Part) -> Result<Answer> {
             return Err(call.not_found());
         }
         check_uid(call, &uid, live)?;
+        if let (Part::Status, Some(live)) = (part, live) {
+            prepare::keep_spec(&call.kind, &mut object, live);
+        }
         author.update(live, &mut object);
         Ok(Some(object))
     })

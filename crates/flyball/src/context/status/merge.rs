@@ -1,6 +1,11 @@
 //! Two states of a status: what one has and the other lacks, and the patch from one to the other.
 
-use serde_json::{Map, Value};
+use crate::kind::Kind;
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
+use std::collections::BTreeMap;
 
 /// Fields that tell the items of a list apart, wherever Kubernetes' own kinds have them.
 const NAMES: [&str; 2] = ["type", "name"];
@@ -68,10 +73,34 @@ pub(super) fn applied(before: &Value, patch: &Value) -> Value {
     after.into()
 }
 
+/// An object with a new status, as it is sent. Its spec, which such a write leaves as it is, is left out, and only that:
+/// managers would lose other fields that were missing.
+pub(super) fn body(object: &str, kind: &Kind, status: &Value) -> serde_json::Result<Vec<u8>> {
+    let (api_version, name) = (to_raw_value(&kind.resource.api_version)?, to_raw_value(kind.name())?);
+    let status = to_raw_value(status)?;
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(object)?;
+    fields.remove("spec");
+    fields.extend([
+        ("apiVersion".into(), &*api_version),
+        ("kind".into(), &*name),
+        ("status".into(), &*status),
+    ]);
+    serde_json::to_vec(&fields)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_status_is_sent_with_everything_but_the_spec() {
+        let kind = Kind::of::<k8s_openapi::api::apps::v1::Deployment>();
+        let object = json!({ "metadata": { "name": "ada" }, "data": [1], "spec": { "a": 1 }, "status": { "b": 2 } });
+        let body = body(&object.to_string(), &kind, &json!({ "c": 3 })).unwrap();
+        let expected = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "ada" }, "data": [1], "status": { "c": 3 } });
+        assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), expected);
+    }
 
     #[test]
     fn only_what_would_go_unsaid_is_more() {
