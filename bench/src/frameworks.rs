@@ -7,6 +7,7 @@ mod measure;
 pub(crate) mod program;
 mod run;
 mod table;
+pub mod tally;
 pub mod widget;
 
 use clap::ValueEnum;
