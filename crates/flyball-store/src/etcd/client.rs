@@ -10,6 +10,7 @@ use futures::Stream;
 use http::uri::PathAndQuery;
 use prost::Message;
 use std::{
+    io,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicUsize, Ordering},
@@ -69,14 +70,16 @@ impl Client {
         R: Message + Default + 'static,
     {
         let started = Instant::now();
-        let mut logins = 0;
+        let (mut logins, mut untrusted) = (0, 0);
         loop {
             let at = self.current.load(Ordering::Relaxed);
             let status = match self.attempt(at, method, message.clone()).await {
                 Ok(answer) => return Ok(answer),
                 Err(status) => status,
             };
-            let is_over = started.elapsed() > PATIENCE;
+            // A certificate does not become right by waiting, but another member may have a right one.
+            untrusted += usize::from(is_untrusted(&status));
+            let is_over = started.elapsed() > PATIENCE || untrusted >= self.members.len();
             if is_token_refused(&status) && self.login.is_some() && logins < 2 {
                 logins += 1;
                 self.log_in(at).await?;
@@ -171,6 +174,15 @@ impl Client {
 fn is_unseen(status: &Status) -> bool {
     let mut causes = std::iter::successors(Some(status as &dyn std::error::Error), |error| error.source());
     causes.any(|cause| cause.is::<ConnectError>()) || status.message() == "etcdserver: no leader"
+}
+
+/// Whether one side does not accept the other's certificate.
+fn is_untrusted(status: &Status) -> bool {
+    let mut causes = std::iter::successors(Some(status as &dyn std::error::Error), |error| error.source());
+    causes.any(|cause| {
+        let error = cause.downcast_ref::<io::Error>();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
+    })
 }
 
 /// Whether another attempt may succeed although nothing but time has changed.
