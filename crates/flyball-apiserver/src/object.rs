@@ -1,6 +1,7 @@
 //! An object as a value, and as the bytes that every reader and watcher shares.
 //! It is encoded once per write, with a gap where the store writes the resource version.
 
+use flyball_schema::managed_fields;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -81,7 +82,40 @@ pub fn encode(object: &Value) -> flyball_store::Value {
 }
 
 fn member(bytes: &mut Vec<u8>, key: &str, value: &Value) {
-    write!(bytes, ",{}:{value}", Value::from(key)).expect("a vector takes every write");
+    match value {
+        Value::Array(entries) if key == "managedFields" => {
+            bytes.extend_from_slice(b",\"managedFields\":[");
+            separated(bytes, entries, entry);
+            bytes.push(b']');
+        }
+        _ => write!(bytes, ",{}:{value}", Value::from(key)).expect("a vector takes every write"),
+    }
+}
+
+/// Writes an entry of `managedFields`, its paths in their own order.
+fn entry(bytes: &mut Vec<u8>, entry: &Value) {
+    let fields = &entry["fieldsV1"];
+    if managed_fields::is_in_order(fields) {
+        return write!(bytes, "{entry}").expect("a vector takes every write");
+    }
+    bytes.push(b'{');
+    separated(bytes, entry.as_object().unwrap_or(&NOTHING), |bytes, (key, value)| {
+        let written = match key.as_str() {
+            "fieldsV1" => write!(bytes, "\"fieldsV1\":{}", managed_fields::text(value)),
+            _ => write!(bytes, "{}:{value}", Value::from(key.as_str())),
+        };
+        written.expect("a vector takes every write");
+    });
+    bytes.push(b'}');
+}
+
+fn separated<T>(bytes: &mut Vec<u8>, items: impl IntoIterator<Item = T>, write: fn(&mut Vec<u8>, T)) {
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            bytes.push(b',');
+        }
+        write(bytes, item);
+    }
 }
 
 fn stamp(value: &flyball_store::Value, resource_version: &str) -> bytes::Bytes {
@@ -165,6 +199,20 @@ mod tests {
         let mut expected = object;
         expected["metadata"]["resourceVersion"] = json!("42");
         assert_eq!(decode(&stamp(&value, "42")), expected);
+    }
+
+    #[test]
+    fn items_are_owned_in_their_own_order() {
+        let ports = json!({"k:{\"port\":10}": {}, "k:{\"port\":9}": {".": {}, "f:name": {}}});
+        let entry = json!({"manager": "m", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:ports": ports}}});
+        let object = json!({"metadata": {"name": "web", "managedFields": [entry, {"manager": "n"}]}});
+
+        let bytes = stamp(&encode(&object), "1");
+
+        let written = std::str::from_utf8(&bytes).unwrap();
+        let nine = r#""f:ports":{"k:{\"port\":9}":{".":{},"f:name":{}},"k:{\"port\":10}":{}}}}"#;
+        assert!(written.contains(nine), "{written}");
+        assert_eq!(decode(&bytes)["metadata"]["managedFields"], object["metadata"]["managedFields"]);
     }
 
     #[test]

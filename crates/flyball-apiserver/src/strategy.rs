@@ -219,7 +219,14 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         },
     ),
     ("admissionregistration.k8s.io", "validatingadmissionpolicies", COUNTED_CONDITIONAL),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", COUNTED_CONDITIONAL),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+        Strategy {
+            default: builtin::webhook::default_policy_binding,
+            ..COUNTED_CONDITIONAL
+        },
+    ),
     (
         "admissionregistration.k8s.io",
         "validatingwebhookconfigurations",
@@ -433,7 +440,11 @@ static TABLE: &[(&str, &str, Strategy)] = &[
         },
     ),
     ("resource.k8s.io", "deviceclasses", Strategy { returns_deleted: true, ..COUNTED }),
-    ("resource.k8s.io", "resourceclaims", RETURNED),
+    (
+        "resource.k8s.io",
+        "resourceclaims",
+        Strategy { default: builtin::storage::default_claim, ..RETURNED },
+    ),
     ("resource.k8s.io", "resourceclaimtemplates", RETURNED),
     ("resource.k8s.io", "resourceslices", Strategy { returns_deleted: true, ..COUNTED }),
     (
@@ -454,7 +465,16 @@ static TABLE: &[(&str, &str, Strategy)] = &[
             ..CONDITIONAL
         },
     ),
-    ("storage.k8s.io", "csinodes", Strategy { returns_deleted: true, ..CONDITIONAL }),
+    (
+        "storage.k8s.io",
+        "csinodes",
+        Strategy {
+            returns_deleted: true,
+            default: builtin::storage::default_node,
+            prepare: builtin::storage::prepare_node,
+            ..CONDITIONAL
+        },
+    ),
     ("storage.k8s.io", "csistoragecapacities", CONDITIONAL),
     (
         "storage.k8s.io",

@@ -41,6 +41,13 @@ pub fn text(fields: &Value) -> String {
     out
 }
 
+/// Whether the order of FieldsV1's texts is that of its paths: items of lists have another, `9` being before `10`.
+pub fn is_in_order(fields: &Value) -> bool {
+    let Value::Object(fields) = fields else { return true };
+    let items = fields.keys().filter(|key| key.starts_with("k:") || key.starts_with("v:"));
+    items.count() < 2 && fields.values().all(is_in_order)
+}
+
 /// Who writes what, where: all that [`apply`] and [`update`] have to know besides the object.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {

@@ -10,7 +10,7 @@ use flyball_schema::violation::Violation;
 use serde_json::Value;
 
 /// Every default, and every conversion between versions.
-const CHANGES: [fn(&mut Value); 36] = [
+const CHANGES: [fn(&mut Value); 39] = [
     autoscaler::default,
     autoscaler::to_v1,
     autoscaler::to_v2,
@@ -33,14 +33,17 @@ const CHANGES: [fn(&mut Value); 36] = [
     role::default_binding,
     secret::default,
     service::default,
+    storage::default_claim,
     storage::default_class,
     storage::default_driver,
     storage::default_flow,
     storage::default_level,
+    storage::default_node,
     storage::default_priority,
     volume::default_claim,
     volume::default_volume,
     webhook::default_mutating,
+    webhook::default_policy_binding,
     webhook::default_validating,
     workload::default_daemon_set,
     workload::default_deployment,
@@ -50,7 +53,7 @@ const CHANGES: [fn(&mut Value); 36] = [
 ];
 
 /// What is written or taken back before a write.
-const PREPARES: [fn(&mut Value, Option<&Value>); 15] = [
+const PREPARES: [fn(&mut Value, Option<&Value>); 16] = [
     autoscaler::prepare,
     batch::prepare_job,
     definition::prepare,
@@ -61,6 +64,7 @@ const PREPARES: [fn(&mut Value, Option<&Value>); 15] = [
     pod::prepare,
     role::prepare,
     service::prepare,
+    storage::prepare_node,
     volume::prepare_attributes,
     volume::prepare_claim,
     volume::prepare_volume,

@@ -156,7 +156,8 @@ fn apply(input: &mut Input<'_>) {
         let applied = managed_fields::apply(&request, &config, input.below(2) == 0);
         let mut new = input.value();
         managed_fields::update(&request, &mut new);
-        drop(managed_fields::text(&new["metadata"]["managedFields"]));
+        let fields = &new["metadata"]["managedFields"][0]["fieldsV1"];
+        drop((managed_fields::text(fields), managed_fields::is_in_order(fields)));
         managed_fields::keep_timestamps(&config, &mut new);
         drop(managed_fields::extract(node, &new, manager, None));
         live = applied.ok().flatten().or(Some(new));

@@ -1,6 +1,6 @@
-//! Configurations of admission webhooks, which this server keeps but does not call.
+//! Configurations of admission webhooks and policies, which this server keeps but does not call.
 
-use super::{fill, items, within};
+use super::{at, fill, items, within};
 use serde_json::{Value, json};
 
 /// Fills in what a ValidatingWebhookConfiguration leaves out.
@@ -23,4 +23,17 @@ pub fn default_validating(configuration: &mut Value) {
 pub fn default_mutating(configuration: &mut Value) {
     default_validating(configuration);
     items(configuration, "webhooks").for_each(|webhook| fill(webhook, "reinvocationPolicy", "Never"));
+}
+
+/// Fills in what a ValidatingAdmissionPolicyBinding leaves out.
+pub fn default_policy_binding(binding: &mut Value) {
+    let Some(matched) = within(at(binding, "spec"), "matchResources") else {
+        return;
+    };
+    fill(matched, "matchPolicy", "Equivalent");
+    fill(matched, "namespaceSelector", json!({}));
+    fill(matched, "objectSelector", json!({}));
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        items(matched, rules).for_each(|rule| fill(rule, "scope", "*"));
+    }
 }

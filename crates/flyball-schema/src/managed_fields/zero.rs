@@ -15,7 +15,7 @@ pub(super) fn zero(node: Node<'_>, object: &Value) -> Value {
         let empty = match (&ty.schema().default, &ty.schema().form) {
             (Some(Value::Object(_)), Form::Object(_)) => self::zero(ty, value),
             (Some(default), _) if is_zero(default) => default.clone(),
-            (None, _) if field.required => Value::Null,
+            (None, _) if field.required && !is_omitted(node, &field.name) => Value::Null,
             // Go writes null where it always writes the field; the table knows that of required ones only.
             _ if object.get(&*field.name).is_some_and(Value::is_null) => Value::Null,
             _ => continue,
@@ -23,6 +23,12 @@ pub(super) fn zero(node: Node<'_>, object: &Value) -> Value {
         zero.insert(field.name.to_string(), empty);
     }
     Value::Object(zero)
+}
+
+/// Whether Go leaves out what is required.
+fn is_omitted(node: Node<'_>, field: &str) -> bool {
+    const BINDING: &str = "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec";
+    field == "validationActions" && node.type_name() == Some(BINDING)
 }
 
 fn is_zero(value: &Value) -> bool {
