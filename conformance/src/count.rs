@@ -1,9 +1,8 @@
 //! How many cases there are of each sort, counted in the files that hold them.
 
-use std::path::Path;
-
 use serde_json::Value;
 
+use crate::answers;
 use crate::corpus::{self, family, recorded};
 use crate::requests::{self, script};
 use crate::sequences;
@@ -39,7 +38,7 @@ pub fn all() -> Result<Vec<Count>, String> {
         count("validation and defaulting of custom resources", in_families(is_custom), 100),
         count("validation and defaulting of built-in kinds", in_families(is_built_in), 150),
         count("non-structural definitions", non_structural()?, 40),
-        count("protobuf round trips", protobuf()?, 60),
+        count("protobuf round trips", answers::read()?.len(), 60),
         count("cases in all", families.iter().map(|family| family.cases.len()).sum(), 500),
     ])
 }
@@ -74,11 +73,4 @@ fn non_structural() -> Result<usize, String> {
             && fields.any(|field| field.contains("openAPIV3Schema"))
     };
     Ok(outcomes.values().filter(is_about_schema).count())
-}
-
-fn protobuf() -> Result<usize, String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/flyball-schema/tests/data/protobuf/answers.yaml");
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))?;
-    let answers: Vec<Value> = serde_saphyr::from_str(&text).map_err(|error| error.to_string())?;
-    Ok(answers.len())
 }

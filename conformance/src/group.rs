@@ -6,6 +6,7 @@ mod guide;
 mod kubectl;
 mod manifests;
 mod operators;
+mod protobuf;
 mod reference;
 pub mod requests;
 mod sequences;
@@ -33,7 +34,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 10] = [
+pub static GROUPS: [Group; 11] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -53,6 +54,11 @@ pub static GROUPS: [Group; 10] = [
         name: "sequences",
         about: "applies of several managers to both, beside what is written down of the real one",
         run: |text| Box::pin(sequences::run(text)),
+    },
+    Group {
+        name: "protobuf",
+        about: "what the real server answers in JSON is what we write in its protobuf, byte for byte",
+        run: |text| Box::pin(protobuf::run(text)),
     },
     Group {
         name: "store",

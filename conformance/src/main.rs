@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, Subcommand};
+use conformance::answers;
 use conformance::corpus::{self, ask, family, recorded};
 use conformance::count;
 use conformance::group;
@@ -41,7 +42,8 @@ enum Action {
         #[arg(default_value = "")]
         text: String,
     },
-    /// Ask the real server every case of `corpus/` anew, and every sequence of applies; write down what it answers
+    /// Ask the real server every case of `corpus/` anew, every sequence of applies and every
+    /// answer in protobuf; write down what it answers
     Observe,
     /// Say how many cases there are of each sort
     Count,
@@ -174,6 +176,10 @@ async fn observe() -> Result<(), String> {
     let families = family::read_all(&corpus::directory())?;
     let reference = Reference::start().await.map_err(|error| sentence(&error))?;
     let client = reference.admin.client().map_err(|error| sentence(&error))?;
+    // before there is anything else: answers tell what there is
+    let asked = answers::ask(&client, &answers::read()?).await?;
+    println!("{} answers are in {}", asked.len(), answers::path().display());
+    answers::write(&asked)?;
     let outcomes = ask::ask(&client, &families, "").await?;
     println!("{} cases are in {}", outcomes.len(), corpus::directory().display());
     recorded::write(&corpus::directory().join("recorded"), &outcomes)?;
