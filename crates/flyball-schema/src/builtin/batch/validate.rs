@@ -26,29 +26,69 @@ pub fn validate_job(object: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);
     let spec = root.field("spec");
-    generated_selector(object, &spec, &mut found);
-    validate_spec(&spec, &mut found);
-    match spec.field("selector").is_set() {
-        true => selector(&spec.field("selector"), &mut found),
-        false => spec.field("selector").required(&mut found, ""),
-    }
-    template::selected(&spec, &mut found);
+    generated_selector(object, live, &spec, &mut found);
+    selected_spec(&spec, &mut found);
     match live {
-        Some(live) => fixed(&spec, &Spot::root(live).field("spec"), &mut found),
+        Some(live) => {
+            // A real server looks at it once as a spec and once as a change of one.
+            selected_spec(&spec, &mut found);
+            fixed(&spec, &Spot::root(live).field("spec"), &mut found);
+        }
         None => indexed_names(object, &spec, &mut found),
     }
     found
 }
 
-/// A selector that was generated has to select what was generated with it.
-fn generated_selector(object: &Value, spec: &Spot<'_>, found: &mut Found) {
+fn selected_spec(spec: &Spot<'_>, found: &mut Found) {
+    validate_spec(spec, found);
+    match spec.field("selector").is_set() {
+        true => selector(&spec.field("selector"), found),
+        false => spec.field("selector").required(found, ""),
+    }
+    template::selected(spec, found);
+}
+
+/// The labels that are generated with a selector, and whether Jobs of old servers lack them.
+const GENERATED: [(&str, bool); 4] = [
+    ("controller-uid", false),
+    ("job-name", false),
+    ("batch.kubernetes.io/controller-uid", true),
+    ("batch.kubernetes.io/job-name", true),
+];
+
+/// A selector that was generated has to select what was generated with it, which the template has to have.
+fn generated_selector(object: &Value, live: Option<&Value>, spec: &Spot<'_>, found: &mut Found) {
     if spec.field("manualSelector").is_true() || !spec.field("selector").is_set() {
         return;
     }
-    let labels = super::generated_labels(object);
+    let had = |key: &str| live.is_none_or(|live| live["spec"]["template"]["metadata"]["labels"].get(key).is_some());
+    let is_old = GENERATED.iter().any(|(key, is_newer)| *is_newer && !had(key));
+    let mut labels = super::generated_labels(object);
+    let generated = labels.as_object_mut().expect("labels are a map");
+    for (key, is_newer) in GENERATED {
+        if is_newer && is_old {
+            generated.remove(key);
+        } else {
+            has_label(
+                &spec.field("template").field("metadata"),
+                key,
+                generated[key].as_str().unwrap_or_default(),
+                found,
+            );
+        }
+    }
     let selects = LabelSelector::from_value(spec.field("selector").value);
     if selects.is_some_and(|selector| !selector.matches(labels.as_object())) {
         spec.field("selector").invalid(found, "`selector` not auto-generated");
+    }
+}
+
+fn has_label(metadata: &Spot<'_>, key: &str, expected: &str, found: &mut Found) {
+    let (labels, why) = (metadata.field("labels"), format!("must be '{expected}'"));
+    match labels.value.get(key) {
+        None => labels.key(key).required(found, &why),
+        Some(label) if label == expected => {}
+        Some(_) => labels.key(key).invalid_as(found, labels.value.clone(), &why),
     }
 }
 
