@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::family::{Case, Family, Tightened, change};
 use crate::requests::normal::Normal;
-use crate::requests::script::{Request, Until};
+use crate::requests::script::{Until, request};
 use crate::requests::send::{Answer, Content, Session};
 
 /// What a server makes of each case, by `family/case`, with everything taken out that has to differ.
@@ -108,13 +108,6 @@ async fn prepare(session: &mut Session) -> Result<(), String> {
         .send(&request("POST /api/v1/namespaces/corpus/serviceaccounts".into(), Some(account)))
         .await?;
     Ok(())
-}
-
-fn request(line: String, body: Option<Value>) -> Request {
-    let mut request: Request =
-        serde_json::from_value(json!({"name": "", "request": line, "status": 0})).expect("a request's form");
-    request.body = body;
-    request
 }
 
 async fn ask_case(session: &mut Session, family: &Family, case: &Case) -> Result<Answer, String> {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Requests that are sent in order and share variables; its name is its file's.
 #[derive(Debug)]
@@ -24,6 +24,13 @@ struct Document {
     #[serde(rename = "about")]
     _about: String,
     requests: Vec<Request>,
+}
+
+/// A request that no file has, whatever its answer.
+pub(crate) fn request(line: String, body: Option<Value>) -> Request {
+    let form = json!({"name": "", "request": line, "status": 0});
+    let request: Request = serde_json::from_value(form).expect("a request's form");
+    Request { body, ..request }
 }
 
 /// One request. `${name}` in the request line, a header, the body or the text stands for what `keep` kept under that

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::clock::now;
 use super::outcome::{Moments, Outcome};
 use super::{Document, body, items, text, version};
-use crate::requests::script::{Request, Until};
+use crate::requests::script::{Request, Until, request};
 use crate::requests::send::{Answer, Content, Session};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -223,13 +223,6 @@ async fn redefine(session: &mut Session, document: &Document, versions: &Value) 
         session.send(&marked).await?;
     }
     Ok(())
-}
-
-fn request(line: String, body: Option<Value>) -> Request {
-    let mut request: Request =
-        serde_json::from_value(json!({"name": "", "request": line, "status": 0})).expect("a request's form");
-    request.body = body;
-    request
 }
 
 fn until(line: String, status: u16, body: Option<Value>) -> Request {
