@@ -18,6 +18,7 @@ pub(crate) use operators::built;
 use std::future::Future;
 use std::pin::Pin;
 
+use crate::leadership;
 use crate::report::Finding;
 
 /// Findings to come.
@@ -34,7 +35,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 11] = [
+pub static GROUPS: [Group; 12] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -89,6 +90,11 @@ pub static GROUPS: [Group; 11] = [
         name: "framework",
         about: "200 objects from their creation to their end, on our cluster and on the real one",
         run: |text| Box::pin(framework::run(text)),
+    },
+    Group {
+        name: "leaders",
+        about: "the leader of three replicas is killed, suspended, cut off and stopped, once each; `leadership` does so as often as asked",
+        run: |text| Box::pin(leadership::findings(text)),
     },
 ];
 

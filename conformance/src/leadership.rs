@@ -17,9 +17,12 @@ use flyball_apiserver::kubeconfig;
 use flyball_apiserver::serve::{self, serve};
 use flyball_store::Store;
 
-use crate::reference::{Audit, Reference, Setup};
-use crate::report::sentence;
-use trial::Trial;
+use crate::reference::{Audit, Error, Reference, Setup};
+use crate::report::{Finding, sentence};
+use trial::{Times, Trial};
+
+/// A kill, a suspension, a cut and a stop.
+const BLOWS: usize = 4;
 
 /// What is tried, and how often.
 #[derive(clap::Args)]
@@ -46,18 +49,57 @@ enum Against {
     Ours,
 }
 
+/// How long it may take until another replica writes.
+#[derive(Clone, Copy)]
+struct Bounds {
+    crash: Duration,
+    stop: Duration,
+}
+
 /// Tries, and prints what came of it; fails if two ever wrote at once, or nobody in time.
 pub async fn run(options: &Options) -> Result<(), String> {
+    let lease = Duration::from_secs(options.lease);
+    let bounds = Bounds {
+        crash: lease + Duration::from_secs(5),
+        stop: Duration::from_secs(2),
+    };
     if options.against != Against::Reference {
-        println!("ours: {}", ours(options).await?);
+        println!("ours: {}", ours(lease, options.rounds, bounds).await?);
     }
     if options.against != Against::Ours {
-        println!("reference: {}", reference(options).await?);
+        let reference = start_reference().await.map_err(|error| sentence(&error))?;
+        println!("reference: {}", on_reference(&reference, lease, options.rounds, bounds).await?);
     }
     Ok(())
 }
 
-async fn ours(options: &Options) -> Result<String, String> {
+/// One blow of each kind on each server, as a group of comparisons.
+///
+/// Nobody promises this machine to be quiet, so times are held against the lease: a stop is told from a crash by being faster
+/// than it. That never two write is held to whatever the load.
+pub async fn findings(text: &str) -> Vec<Finding> {
+    let lease = Duration::from_secs(4);
+    let bounds = Bounds { crash: lease * 2 + Duration::from_secs(10), stop: lease };
+    let told = |summary: String| println!("leaders: {summary}");
+    let (on_ours, on_the_reference) = ("ours: never do two write", "reference: never do two write");
+    let mut findings = Vec::new();
+    if on_ours.contains(text) {
+        findings.push(Finding::check(on_ours, ours(lease, BLOWS, bounds).await.map(told)));
+    }
+    if on_the_reference.contains(text) {
+        findings.push(match start_reference().await {
+            Err(error @ Error::NoGo) => Finding::skipped(on_the_reference, error.to_string()),
+            Err(error) => Finding::check(on_the_reference, Err(sentence(&error))),
+            Ok(reference) => {
+                let tried = on_reference(&reference, lease, BLOWS, bounds).await;
+                Finding::check(on_the_reference, tried.map(told))
+            }
+        });
+    }
+    findings
+}
+
+async fn ours(lease: Duration, rounds: usize, bounds: Bounds) -> Result<String, String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let server = ApiServer::start(Store::memory()).await.map_err(|error| sentence(&error))?;
     let authority = Arc::new(Authority::generate().map_err(|error| sentence(&error))?);
@@ -69,30 +111,42 @@ async fn ours(options: &Options) -> Result<String, String> {
     let serving = serve(server, config).await.map_err(|error| sentence(&error))?;
     let file = directory.path().join("kubeconfig");
     kubeconfig::write(&file, &authority, &serving.url()).map_err(|error| sentence(&error))?;
-    let mut trial = Trial::start(&file, serving.address(), lease(options)).await?;
-    let summary = trial.rounds(options.rounds).await?;
+    let mut trial = Trial::start(&file, serving.address(), lease).await?;
+    let times = trial.rounds(rounds).await?;
     trial.record.check()?;
-    Ok(summary)
+    within(&times, bounds)?;
+    Ok(format!("{times}, {} writes, never by two at once", trial.record.writes()))
 }
 
-async fn reference(options: &Options) -> Result<String, String> {
-    let setup = Setup { audit: Audit::Leadership, ..Setup::default() };
-    let reference = Reference::start_with(setup).await.map_err(|error| sentence(&error))?;
+async fn start_reference() -> Result<Reference, Error> {
+    Reference::start_with(Setup { audit: Audit::Leadership, ..Setup::default() }).await
+}
+
+async fn on_reference(reference: &Reference, lease: Duration, rounds: usize, bounds: Bounds) -> Result<String, String> {
     let file = reference.admin.kubeconfig.clone();
     let port = reference.admin.config.cluster_url.port_u16().ok_or("the reference has a port")?;
-    let mut trial = Trial::start(&file, ([127, 0, 0, 1], port).into(), lease(options)).await?;
-    let summary = trial.rounds(options.rounds).await?;
+    let mut trial = Trial::start(&file, ([127, 0, 0, 1], port).into(), lease).await?;
+    let times = trial.rounds(rounds).await?;
     trial.record.check()?;
     let audited = audited(&reference.directory().join("audit.log"))?;
     audited.check()?;
-    Ok(format!("{summary}; the audit log has {} writes", audited.writes()))
+    within(&times, bounds)?;
+    Ok(format!("{times}, {} writes in the audit log, never by two at once", audited.writes()))
+}
+
+fn within(times: &Times, bounds: Bounds) -> Result<(), String> {
+    for (what, longest, bound) in [
+        ("a crash or a cut", times.crash, bounds.crash),
+        ("a stop", times.stop, bounds.stop),
+    ] {
+        if longest > bound {
+            return Err(format!("{longest:.2?} passed after {what} until another wrote; {bound:?} may"));
+        }
+    }
+    Ok(())
 }
 
 fn audited(log: &Path) -> Result<record::Record, String> {
     let text = std::fs::read_to_string(log).map_err(|error| format!("read {}: {error}", log.display()))?;
     record::Record::audited(&text)
-}
-
-fn lease(options: &Options) -> Duration {
-    Duration::from_secs(options.lease)
 }

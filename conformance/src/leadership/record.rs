@@ -10,6 +10,9 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
+/// How long to wait between looks at the record.
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// One write that the server took.
 #[derive(Clone, Debug)]
 pub struct Write {
@@ -55,27 +58,22 @@ impl Record {
     }
 
     /// The first write of data after a time, by anybody else.
+    ///
+    /// It is waited for in looks, not by the clock: a machine that stands still for a while takes nothing from the replicas.
     pub async fn next(&self, after: Instant, but: &str, within: Duration) -> Result<Write, String> {
-        while after.elapsed() < within {
-            let found = {
-                let writes = self.lock();
-                let mut late = writes
-                    .iter()
-                    .rev()
-                    .take_while(|write| write.at > after)
-                    .filter(|write| write.holder.is_none() && write.writer != but);
-                let mut found = None;
-                for write in &mut late {
-                    found = Some(write.clone());
-                }
-                found
-            };
-            match found {
+        for _ in 0..within.as_millis() / PAUSE.as_millis() {
+            match self.first(after, but) {
                 Some(write) => return Ok(write),
-                None => tokio::time::sleep(Duration::from_millis(5)).await,
+                None => tokio::time::sleep(PAUSE).await,
             }
         }
         Err(format!("nobody but {but} wrote within {within:?}"))
+    }
+
+    fn first(&self, after: Instant, but: &str) -> Option<Write> {
+        let writes = self.lock();
+        let late = writes.iter().rev().take_while(|write| write.at > after);
+        late.filter(|write| write.holder.is_none() && write.writer != but).last().cloned()
     }
 
     /// Whoever held the Lease last.

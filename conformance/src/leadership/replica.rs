@@ -29,6 +29,7 @@ pub struct Options {
 
 /// Runs until SIGTERM, or until whoever started it is gone.
 pub async fn run(options: &Options) -> Result<()> {
+    tracing_subscriber::fmt().with_ansi(false).with_writer(std::io::stderr).init();
     let kubeconfig = Kubeconfig::read_from(&options.kubeconfig)?;
     let cluster = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let mut config = Config::default();

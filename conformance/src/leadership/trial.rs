@@ -1,5 +1,6 @@
 //! Replicas on one server, and what is done to their leader.
 
+use std::fmt::{self, Display, Formatter};
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,31 @@ enum Blow {
     Stop,
 }
 
+/// How long it took at most until another replica wrote.
+#[derive(Default)]
+pub struct Times {
+    blows: usize,
+    lease: Duration,
+    pub crash: Duration,
+    suspension: Duration,
+    pub stop: Duration,
+}
+
+impl Display for Times {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} blows, longest until another wrote: {:.2} s after a crash or cut, {:.2} s after a suspension, {:.2} s after a \
+             stop (lease {} s)",
+            self.blows,
+            self.crash.as_secs_f64(),
+            self.suspension.as_secs_f64(),
+            self.stop.as_secs_f64(),
+            self.lease.as_secs(),
+        )
+    }
+}
+
 impl Trial {
     pub async fn start(kubeconfig: &Path, upstream: SocketAddr, lease: Duration) -> Result<Trial, String> {
         let config = Kubeconfig::read_from(kubeconfig).map_err(|error| sentence(&error))?;
@@ -74,8 +100,8 @@ impl Trial {
     }
 
     /// Strikes the leader again and again, and says how long others took.
-    pub async fn rounds(&mut self, rounds: usize) -> Result<String, String> {
-        let (mut crashes, mut stops, mut suspended, mut terms) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    pub async fn rounds(&mut self, rounds: usize) -> Result<Times, String> {
+        let mut times = Times { lease: self.lease, ..Times::default() };
         for round in 0..rounds {
             let blow = [Blow::Kill, Blow::Suspend, Blow::CutOff, Blow::Stop][round % 4];
             let leader = self.leader().await?;
@@ -84,26 +110,32 @@ impl Trial {
             let took = self
                 .strike(&leader, blow)
                 .await
-                .map_err(|why| format!("round {round}, {blow:?}: {why}"))?;
+                .map_err(|why| format!("round {round}, {blow:?}: {why}{}", self.last_words()))?;
             println!("  {round:3} {blow:?} {leader}: {:.2} s", took.as_secs_f64());
-            terms += 1;
-            match blow {
-                Blow::Kill | Blow::CutOff => crashes.push(took),
-                Blow::Suspend => suspended.push(took),
-                Blow::Stop => stops.push(took),
-            }
+            times.blows += 1;
+            let longest = match blow {
+                Blow::Kill | Blow::CutOff => &mut times.crash,
+                Blow::Suspend => &mut times.suspension,
+                Blow::Stop => &mut times.stop,
+            };
+            *longest = took.max(*longest);
             self.refill().await?;
         }
-        let longest = |times: &[Duration]| times.iter().max().copied().unwrap_or_default().as_secs_f64();
-        Ok(format!(
-            "{terms} blows, {} writes, never by two at once; longest until another wrote: {:.2} s after a crash or cut, {:.2} s \
-             after a suspension, {:.2} s after a stop (lease {} s)",
-            self.record.writes(),
-            longest(&crashes),
-            longest(&suspended),
-            longest(&stops),
-            self.lease.as_secs(),
-        ))
+        Ok(times)
+    }
+
+    /// The end of what every replica logged.
+    fn last_words(&self) -> String {
+        let log_of = |replica: &Replica| {
+            let log = std::fs::read_to_string(self.log(&replica.name)).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            format!("\n{}:\n{}", replica.name, lines[lines.len().saturating_sub(20)..].join("\n"))
+        };
+        self.replicas.iter().map(log_of).collect()
+    }
+
+    fn log(&self, replica: &str) -> PathBuf {
+        self.directory.path().join(format!("{replica}.log"))
     }
 
     async fn strike(&mut self, leader: &str, blow: Blow) -> Result<Duration, String> {
@@ -150,7 +182,7 @@ impl Trial {
             let (from, to) = (self.upstream.to_string(), format!("127.0.0.1:{}", proxy.port));
             let kubeconfig = self.directory.path().join(format!("{name}.kubeconfig"));
             std::fs::write(&kubeconfig, text.replace(&from, &to)).map_err(|error| error.to_string())?;
-            let log = File::create(self.directory.path().join(format!("{name}.log")));
+            let log = File::create(self.log(&name));
             let process = Command::new(std::env::current_exe().map_err(|error| error.to_string())?)
                 .args([
                     "replica",
