@@ -120,23 +120,23 @@ fn run_arguments() -> Vec<Arg> {
 }
 
 fn argument(key: &'static Key) -> Arg {
-    let default = (key.get)(&Config::default());
+    let default = key.default();
     let default = if default.is_empty() {
         default
     } else {
         format!(", default: {default}")
     };
     let argument = Arg::new(key.path)
-        .long(key.flag)
-        .value_name(key.value)
+        .long(key.flag())
+        .value_name(key.value())
         .action(ArgAction::Set)
         .help_heading(heading(key.path))
-        .help(format!("{} [env: {}{default}]", key.help, key.variables.join(", ")));
+        .help(format!("{} [env: {}{default}]", key.help, key.variables().join(", ")));
     let argument = match key.path {
         "namespaces" => argument.conflicts_with("namespace"),
         _ => argument,
     };
-    if key.value == "BOOL" {
+    if key.value() == "BOOL" {
         let values = PossibleValuesParser::new(["true", "false"]);
         return argument
             .num_args(0..=1)
@@ -170,14 +170,14 @@ pub(crate) fn config(arguments: &ArgMatches, variable: impl Fn(&str) -> Option<S
         }
     }
     for key in &KEYS {
-        let given = key.variables.iter().find_map(|name| Some((name, variable(name)?)));
+        let given = key.variables().into_iter().find_map(|name| variable(&name).map(|text| (name, text)));
         if let Some((name, text)) = given {
-            layers.set(name, key, &text);
+            layers.set(&name, key, &text);
         }
     }
     for key in &KEYS {
         if let Some(text) = arguments.get_one::<String>(key.path) {
-            layers.set(&format!("--{}", key.flag), key, text);
+            layers.set(&format!("--{}", key.flag()), key, text);
         }
     }
     layers.finish()
@@ -286,7 +286,7 @@ mod tests {
         let help = command(&Operator::new("greeter")).render_long_help().to_string();
         for key in &KEYS {
             assert!(
-                help.contains(&format!("--{}", key.flag)) && help.contains(key.variables[0]),
+                help.contains(&format!("--{}", key.flag())) && help.contains(&key.variables()[0]),
                 "{}",
                 key.path
             );

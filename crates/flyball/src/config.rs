@@ -2,6 +2,7 @@
 
 mod keys;
 mod layers;
+mod place;
 
 pub(crate) use keys::{KEYS, Key};
 pub(crate) use layers::Layers;
@@ -235,6 +236,10 @@ mod tests {
             (
                 "namespace: Prod",
                 "namespace: `Prod` is no namespace: lower-case letters, digits and dashes, 63 at most",
+            ),
+            (
+                "leaderElection: { name: a..b }",
+                "leaderElection.name: `a..b` is no name of a Lease: lower-case letters, digits, dashes and dots, 253 at most",
             ),
             (
                 "webhook: { port: 9443 }",

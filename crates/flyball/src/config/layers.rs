@@ -1,6 +1,6 @@
 //! Puts a configuration together: each layer says some keys, and is heard over those before it.
 
-use super::{Config, ConfigError, KEYS, Key, keys::show};
+use super::{Config, ConfigError, KEYS, Key, place::show};
 use serde_json::{Map, Value};
 
 /// A configuration in the making, and what was wrong with it so far.
@@ -38,7 +38,7 @@ impl Layers {
 
     /// Adds a flag or a variable, called `name`.
     pub(crate) fn set(&mut self, name: &str, key: &Key, text: &str) {
-        if let Err(mistake) = (key.set)(&mut self.config, text) {
+        if let Err(mistake) = key.set(&mut self.config, text) {
             self.mistakes.push(format!("{name} ({}): {mistake}", key.path));
         }
     }
@@ -88,7 +88,7 @@ impl Layers {
                 Ok(())
             }
             (_, None) if is_section => Err("has keys of its own, not a value".into()),
-            (value, Some(key)) => (key.set)(&mut self.config, &text(value)?),
+            (value, Some(key)) => key.set(&mut self.config, &text(value)?),
             (value, None) => unlisted(path, &value),
         }
     }
