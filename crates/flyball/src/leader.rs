@@ -1,6 +1,7 @@
 //! Leader election: of several replicas one works, the one that holds a Lease. client-go's algorithm, and a fence around the
 //! writes of the one that leads.
 
+mod body;
 mod elections;
 mod elector;
 mod fence;
@@ -10,6 +11,7 @@ mod transport;
 
 pub use leadership::Leadership;
 
+pub(crate) use body::ending;
 pub(crate) use elections::Elections;
 pub(crate) use fence::FencedClient;
 pub(crate) use transport::transport;

@@ -181,18 +181,17 @@ impl Operator {
 
     /// Starts the operator as its configuration says, with a client that is there already: in a test, or beside other work.
     ///
-    /// A leader's write that is begun after the lease's time is not sent, and one that waits for its answer then is abandoned.
-    /// The client's connections are its own, though: a request that it has begun to send when the process is suspended may go
-    /// on when the process does. [`Operator::start_on`], which is what [`run`](crate::run) uses, closes that gap.
+    /// A leader's write that is begun after the lease's time is not sent, one that waits for its answer then is abandoned, and one
+    /// that the client has begun to send is not sent to its end. The client's connections are its own, though: what they have
+    /// handed to the kernel may arrive later. [`Operator::start_on`], which is what [`run`](crate::run) uses, ends them as well.
     pub async fn start_with(&self, client: Client, config: &Config) -> Result<Running> {
         Running::start_with(self, client, None, config).await
     }
 
     /// Starts the operator on a cluster, as its configuration says.
     ///
-    /// Unlike [`Operator::start_with`] it makes the connections itself, so that a leader's writes end where the lease does: a
-    /// process that was suspended in the middle of a write does not go on with it afterwards. Through a proxy
-    /// (`kube::Config::proxy_url`) it has no more than `start_with` has.
+    /// Unlike [`Operator::start_with`] it makes the connections itself, so that a leader's writes end where the lease does, also
+    /// those that the kernel has not sent by then. Through a proxy (`kube::Config::proxy_url`) it has no more than `start_with` has.
     pub async fn start_on(&self, cluster: kube::Config, config: &Config) -> Result<Running> {
         let client = Client::try_from(cluster.clone())?;
         Running::start_with(self, client, Some(cluster), config).await

@@ -6,7 +6,7 @@ use crate::{
     client::ObservedClient,
     clock::Clock,
     crds, event,
-    leader::{Elections, FencedClient, transport},
+    leader::{Elections, FencedClient, ending, transport},
     metrics::MeasuredClient,
     operator::Task,
     runner::panicked,
@@ -45,6 +45,7 @@ impl Running {
         crds::install(&client, operator.name(), operator.crds()).await?;
         let cache = Cache::new(operator.namespaces_watched(), operator.lists());
         let metrics = operator.own_metrics();
+        let unmeasured = client.clone();
         let client = MeasuredClient::new(client, metrics.clone());
         let (recorder, publisher) = event::channel(operator.event_policy());
         let clock = Clock::start();
@@ -53,6 +54,7 @@ impl Running {
         let client = ObservedClient::new(client, cache.clone());
         let leads = Leads {
             cluster: setup.cluster,
+            unmeasured,
             client: client.clone(),
             cache: cache.clone(),
             metrics: metrics.clone(),
@@ -176,6 +178,7 @@ impl std::fmt::Debug for Running {
 /// What a client is made of that writes only while this process leads.
 struct Leads {
     cluster: Option<kube::Config>,
+    unmeasured: Client,
     client: ObservedClient,
     cache: Cache,
     metrics: Metrics,
@@ -183,12 +186,12 @@ struct Leads {
 
 impl Leads {
     fn client(&self, leadership: &Leadership) -> Result<Arc<FencedClient>> {
-        let writing = self.cluster.as_ref().map(|cluster| transport(cluster, leadership)).transpose()?.flatten();
-        let measured = writing.map(|writing| MeasuredClient::new(writing, self.metrics.clone()));
-        let writing = measured.map(|writing| ObservedClient::new(writing, self.cache.clone()));
+        let connected = self.cluster.as_ref().map(|cluster| transport(cluster, leadership)).transpose()?.flatten();
+        let writing = connected.unwrap_or_else(|| ending(self.unmeasured.clone(), leadership));
+        let writing = MeasuredClient::new(writing, self.metrics.clone());
         Ok(Arc::new(FencedClient {
             reading: self.client.clone(),
-            writing: writing.unwrap_or_else(|| self.client.clone()),
+            writing: ObservedClient::new(writing, self.cache.clone()),
             leadership: leadership.clone(),
             metrics: self.metrics.clone(),
         }))

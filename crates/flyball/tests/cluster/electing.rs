@@ -89,6 +89,23 @@ async fn a_leader_that_is_cut_off_stops_before_another_starts() {
     group.check("");
 }
 
+/// As after a suspension: what the leader has begun to send goes on long after its lease has ended.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_goes_on_after_the_lease_does_not_reach_its_end() {
+    let group = Group::start(3).await;
+    pass(10 * SECOND).await;
+    let (first, slowed) = (group.leader().await, Instant::now());
+    group.replica(&first).network(Network::Slow(40 * SECOND));
+    pass(2 * SECOND).await;
+    group.replica(&first).network(Network::Silent);
+    let (_, at) = group.next_writer_but(slowed, &first).await;
+    assert!(at - slowed < 20 * SECOND, "{:?}", at - slowed);
+    pass(60 * SECOND).await;
+    let late = group.journal.requests("PATCH", "/configmaps/target").len();
+    assert!(late > group.journal.writes_of_data(), "some were delivered, and none of them was taken");
+    group.check("");
+}
+
 /// splitmix64
 struct Random(u64);
 

@@ -202,6 +202,11 @@ impl Journal {
             .collect()
     }
 
+    /// How many writes but those of the Lease were taken.
+    pub fn writes_of_data(&self) -> usize {
+        self.writes.lock().unwrap().iter().filter(|write| write.holder.is_none()).count()
+    }
+
     async fn deliver(&self, server: &Client, request: Request<Body>, writer: String) -> kube::Result<Response<Body>> {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         self.requests.lock().unwrap().push(format!("{method} {}", request.uri()));
