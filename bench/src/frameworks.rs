@@ -33,8 +33,10 @@ pub struct Options {
 pub struct Effort {
     /// Each start is measured so often, in turns; whoever takes long is measured less often.
     pub starts: usize,
-    /// Numbers of workers, and how many statuses they write, at most as many as there are objects.
-    pub writes: [(usize, usize); 2],
+    /// What is written, with few workers and with many.
+    pub writes: [Writes; 2],
+    /// So often each, in turns.
+    pub rounds: usize,
     /// Beyond this time a peer is given up, and shown with how far it came.
     pub limit: Duration,
 }
@@ -43,15 +45,41 @@ impl Effort {
     /// For figures that are published.
     pub const FULL: Effort = Effort {
         starts: 3,
-        writes: [(1, 2_000), (16, 5_000)],
+        writes: [Writes::new(1, 300, 1_000), Writes::new(16, 1_000, 2_500)],
+        rounds: 3,
         limit: Duration::from_secs(60),
     };
     /// For a look while working.
     pub const QUICK: Effort = Effort {
         starts: 1,
-        writes: [(1, 400), (16, 1_000)],
+        writes: [Writes::new(1, 100, 300), Writes::new(16, 200, 800)],
+        rounds: 1,
         limit: Duration::from_secs(30),
     };
+}
+
+/// How many statuses are written in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writes {
+    /// By so many workers.
+    pub workers: usize,
+    /// The first ones do not count. Some write while they still list, others list before; that is another line's.
+    pub first: usize,
+    /// So many do.
+    pub counted: usize,
+}
+
+impl Writes {
+    const fn new(workers: usize, first: usize, counted: usize) -> Writes {
+        Writes { workers, first, counted }
+    }
+
+    /// The same, but each object is written once; programs count by the hundred.
+    fn of(self, objects: usize) -> Writes {
+        let all = (self.first + self.counted).min(objects);
+        let first = self.first.min(all / 200 * 100);
+        Writes { first, counted: all - first, ..self }
+    }
 }
 
 /// Who does the work.
@@ -137,10 +165,24 @@ async fn compare(server: Server, programs: &[Program], options: &Options) -> Tab
         if index > 0 {
             continue;
         }
-        for (workers, writes) in effort.writes {
-            measure::writes(&cluster, programs, (workers, writes.min(count)), effort, &mut table).await;
+        for writes in effort.writes {
+            measure::writes(&cluster, programs, writes.of(count), effort, &mut table).await;
             table.print();
         }
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_object_is_written_twice_in_a_round() {
+        let writes = Writes::new(16, 1_000, 2_500);
+        assert_eq!(writes.of(10_000), writes);
+        assert_eq!(writes.of(3_000), Writes::new(16, 1_000, 2_000));
+        assert_eq!(writes.of(500), Writes::new(16, 200, 300));
+        assert_eq!(writes.of(200), Writes::new(16, 100, 100));
+    }
 }

@@ -1,7 +1,7 @@
 //! The two pieces of work: start until everything was reconciled, and as many status writes as go.
 
 use super::{
-    Effort, Framework,
+    Effort, Framework, Writes,
     cluster::Cluster,
     program::Program,
     run::{Run, Shortfall, cpu},
@@ -22,6 +22,8 @@ const LONG: Duration = Duration::from_secs(20);
 struct Started {
     time: Duration,
     cpu: Duration,
+    /// The server's processor time meanwhile.
+    served: Duration,
     memory: (f64, f64),
     /// How far it came, if its time was up before the end.
     short: Option<String>,
@@ -42,6 +44,7 @@ pub async fn starts(cluster: &Cluster, programs: &[Program], objects: usize, eff
     let objects = grouped(objects);
     table.add(format!("{objects} no-ops from a start"), middle(|started| Figure::Time(started.time)));
     table.add("  processor time", middle(|started| Figure::Time(started.cpu)));
+    table.add_beside("  the server's", middle(|started| Figure::Time(started.served)));
     table.add_memory(format!("memory, {objects} cached"), middle(|started| Figure::Bytes(started.memory.0)));
     table.add("  at its peak", middle(|started| Figure::Bytes(started.memory.1)));
 }
@@ -79,63 +82,103 @@ async fn start(cluster: &Cluster, program: &Program, objects: usize, effort: &Ef
     eprintln!(
         "bench: {name:18} {how_far}, processor {cpu:.2?}, the server's {served:.2?}; memory {now:.1} MiB, peak {peak:.1} MiB"
     );
-    Ok(Started { time, cpu, memory, short })
+    Ok(Started { time, cpu, served, memory, short })
 }
 
-/// Status writes a second with so many workers.
-pub async fn writes(
-    cluster: &Cluster,
-    programs: &[Program],
-    (workers, wanted): (usize, usize),
-    effort: &Effort,
-    table: &mut Table,
-) {
-    let (mut rates, mut costs) = (Vec::new(), Vec::new());
-    for program in programs {
-        match write(cluster, program, workers, wanted, effort.limit / 2).await {
-            Ok((rate, cost)) => {
-                rates.push(Measured::Exactly(Figure::Rate(rate)));
-                costs.push(Measured::Exactly(Figure::Time(cost)));
-            }
-            Err(why) => {
-                eprintln!("bench: {}: {why}", program.framework.name());
-                rates.push(Measured::Nothing(why.to_string()));
-                costs.push(Measured::Nothing(why.to_string()));
-            }
+/// What was written in one or more rounds, and what it took.
+#[derive(Clone, Copy, Default)]
+struct Written {
+    count: usize,
+    time: Duration,
+    cpu: Duration,
+    /// The server's processor time meanwhile.
+    served: Duration,
+    /// Whether its time was up before all was written.
+    late: bool,
+}
+
+impl Written {
+    fn and(self, more: Written) -> Written {
+        Written {
+            count: self.count + more.count,
+            time: self.time + more.time,
+            cpu: self.cpu + more.cpu,
+            served: self.served + more.served,
+            late: self.late || more.late,
         }
     }
-    let s = if workers == 1 { "" } else { "s" };
-    table.add(format!("status writes, {workers} worker{s}"), rates);
-    table.add("  processor time for 1,000", costs);
+
+    fn rate(&self) -> f64 {
+        self.count as f64 / self.time.as_secs_f64()
+    }
+
+    /// Of such a time what a thousand writes took.
+    fn for_a_thousand(&self, time: Duration) -> Duration {
+        time.mul_f64(1000.0 / self.count as f64)
+    }
 }
 
-/// Writes a second between the first hundred and the last, or those that it came to, and the processor time of a thousand.
-async fn write(
-    cluster: &Cluster,
-    program: &Program,
-    workers: usize,
-    wanted: usize,
-    limit: Duration,
-) -> Result<(f64, Duration), Shortfall> {
+/// Status writes a second: all that were written in some rounds by all the time that this took, in turns. What the server does
+/// now and then only (collect its garbage, compact its store) is not left to whoever is measured at that time.
+pub async fn writes(cluster: &Cluster, programs: &[Program], work: Writes, effort: &Effort, table: &mut Table) {
+    let mut all: Vec<Result<Written, String>> = programs.iter().map(|_| Ok(Written::default())).collect();
+    for round in 0..effort.rounds {
+        for turn in 0..programs.len() {
+            let index = (round + turn) % programs.len();
+            let Some(known) = all[index].clone().ok().filter(|known| !known.late) else {
+                continue;
+            };
+            let more = write(cluster, &programs[index], work, effort.limit / 2).await;
+            all[index] = more.map(|more| known.and(more)).map_err(|why| {
+                eprintln!("bench: {}: {why}", programs[index].framework.name());
+                why.to_string()
+            });
+        }
+    }
+    let line = |figure: fn(&Written) -> Figure| {
+        let measured = |written: &Result<Written, String>| match written {
+            Ok(written) => Measured::Exactly(figure(written)),
+            Err(why) => Measured::Nothing(why.clone()),
+        };
+        all.iter().map(measured).collect()
+    };
+    let s = if work.workers == 1 { "" } else { "s" };
+    table.add(format!("status writes, {} worker{s}", work.workers), line(|all| Figure::Rate(all.rate())));
+    table.add("  processor time for 1,000", line(|all| Figure::Time(all.for_a_thousand(all.cpu))));
+    table.add_beside("  the server's", line(|all| Figure::Time(all.for_a_thousand(all.served))));
+}
+
+/// One round: what a program writes once it has started, or as much of it as its time suffices for.
+async fn write(cluster: &Cluster, program: &Program, work: Writes, limit: Duration) -> Result<Written, Shortfall> {
     static ROUND: AtomicU64 = AtomicU64::new(1);
-    let round = ROUND.fetch_add(1, Ordering::Relaxed);
+    let (round, workers) = (ROUND.fetch_add(1, Ordering::Relaxed), work.workers);
     let mut run = Run::start(program, &cluster.target.kubeconfig, workers, round)?;
-    run.until("written", 100, limit).await?;
-    let (start, cpu, server) = (Instant::now(), run.cpu(), server_cpu(cluster));
-    let wanted = match run.until("written", wanted, limit).await {
-        Ok(_) => wanted,
-        Err(Shortfall::Late { reached, .. }) if reached >= 200 => reached,
+    let first = match run.until("written", work.first, limit).await {
+        Ok(_) => work.first,
+        Err(Shortfall::Late { reached, .. }) if reached >= 100 => reached,
         Err(why) => return Err(why),
     };
-    let written = (wanted - 100) as f64;
-    let rate = written / start.elapsed().as_secs_f64();
-    let cost = (run.cpu() - cpu).mul_f64(1000.0 / written);
-    let served = (server_cpu(cluster) - server).mul_f64(1000.0 / written);
+    let (start, cpu, server) = (Instant::now(), run.cpu(), server_cpu(cluster));
+    let (last, late) = match run.until("written", work.first + work.counted, limit).await {
+        Ok(_) => (work.first + work.counted, false),
+        Err(Shortfall::Late { reached, .. }) if reached > first => (reached, true),
+        Err(why) => return Err(why),
+    };
+    let written = Written {
+        count: last - first,
+        time: start.elapsed(),
+        cpu: run.cpu() - cpu,
+        served: server_cpu(cluster) - server,
+        late,
+    };
     eprintln!(
-        "bench: {:18} {rate:.0} status writes/s with {workers} workers; for 1,000: processor {cost:.2?}, the server's {served:.2?}",
+        "bench: {:18} {:.0} status writes/s with {workers} workers; for 1,000: processor {:.2?}, the server's {:.2?}",
         program.framework.name(),
+        written.rate(),
+        written.for_a_thousand(written.cpu),
+        written.for_a_thousand(written.served),
     );
-    Ok((rate, cost))
+    Ok(written)
 }
 
 fn server_cpu(cluster: &Cluster) -> Duration {

@@ -18,8 +18,8 @@ pub struct Table {
 
 struct Line {
     what: String,
-    /// How many times better than controller-runtime it should be; ahead of the others is enough.
-    aim: f64,
+    /// How many times better than controller-runtime it should be, ahead of the others being enough; or nothing is aimed at.
+    aim: Option<f64>,
     /// By framework, as in the table.
     figures: Vec<Measured>,
 }
@@ -63,12 +63,17 @@ impl Table {
 
     /// Adds a line in which Flyball should be ahead of everybody.
     pub fn add(&mut self, what: impl Into<String>, figures: Vec<Measured>) {
-        self.lines.push(Line { what: what.into(), aim: 1.0, figures });
+        self.lines.push(Line { what: what.into(), aim: Some(1.0), figures });
+    }
+
+    /// Adds a line that is there to be known: what the frameworks have others do.
+    pub fn add_beside(&mut self, what: impl Into<String>, figures: Vec<Measured>) {
+        self.lines.push(Line { what: what.into(), aim: None, figures });
     }
 
     /// Adds a line in which Flyball should need at most a third of controller-runtime's.
     pub fn add_memory(&mut self, what: impl Into<String>, figures: Vec<Measured>) {
-        self.lines.push(Line { what: what.into(), aim: 3.0, figures });
+        self.lines.push(Line { what: what.into(), aim: Some(3.0), figures });
     }
 
     /// Prints what has been added since this was called last: a run that is cut short has shown what it knew.
@@ -90,12 +95,8 @@ impl Table {
         self.lines.iter().flat_map(|line| {
             let peers = self.frameworks.iter().zip(&line.figures);
             peers.filter_map(|(framework, figure)| {
-                let ratio = self.ratio(line, *framework, figure)?;
-                let aim = if measure::is_memory_peer(*framework) {
-                    line.aim
-                } else {
-                    1.0
-                };
+                let (ratio, aim) = (self.ratio(line, *framework, figure)?, line.aim?);
+                let aim = if measure::is_memory_peer(*framework) { aim } else { 1.0 };
                 let what = format!("{} ({}: {ratio:.2} ×, aim {aim} ×)", line.what.trim(), framework.name());
                 Some((what, ratio >= aim))
             })
@@ -187,6 +188,16 @@ mod tests {
         assert!(text.contains("kopf: no python3 on the PATH"), "{text}");
         assert_eq!(table.aims().filter(|(_, reached)| *reached).count(), 0);
         assert_eq!(table.aims().count(), 1, "a peer without a figure is no aim");
+    }
+
+    #[test]
+    fn what_the_server_needed_is_shown_and_no_aim() {
+        let time = |seconds| Measured::Exactly(Figure::Time(Duration::from_secs(seconds)));
+        let mut table = table([time(1), time(3), time(3)]);
+        table.add_beside("  the server's", vec![time(4), time(2), time(8)]);
+        let text = table.to_string();
+        assert!(text.contains("| 4.00 s              | 2.00 s 0.5×         | 8.00 s 2.0×\n"), "{text}");
+        assert_eq!((table.aims().count(), text.contains("missed")), (2, false), "{text}");
     }
 
     #[test]
