@@ -29,6 +29,7 @@ pub async fn run(place: &str, client: kube::Client, findings: &mut Vec<Finding>)
     };
     step("installs its kind", installed(&world).await);
     step("reconciles 200 objects", reconciles(&world).await);
+    step("leaves to its managers what is not its status", leaves_to_managers(&world).await);
     step("adopts what was there", adopts(&world).await);
     step("lists the metadata of no objects", lists_nothing(&running));
     step("corrects drift", corrects_drift(&world).await);
@@ -102,6 +103,37 @@ async fn settled(world: &World, plants: impl Fn(u64) -> u64) -> Outcome {
 fn by_name(list: &Value) -> BTreeMap<&str, &Value> {
     let items = list["items"].as_array().into_iter().flatten();
     items.filter_map(|item| Some((item["metadata"]["name"].as_str()?, item))).collect()
+}
+
+/// A status is sent without labels, finalizers and spec: they stay, and so does who set them.
+async fn leaves_to_managers(world: &World) -> Outcome {
+    let path = format!("{GARDENS}/{}", name(150));
+    for plants in [1150, 150] {
+        let change = json!({"metadata": {"labels": {"bed": "north"}}, "spec": {"plants": plants}});
+        world.merge(&path, &change).await?;
+        let garden = world.until(&path, |garden| garden["status"]["plants"] == plants).await?;
+        let entries = garden["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let of_status = |entry: &&Value| entry["subresource"] == "status";
+        let (status, rest): (Vec<_>, Vec<_>) = entries.iter().partition(of_status);
+        let owned = |entries: &[&Value], field: &str| {
+            entries
+                .iter()
+                .any(|entry| entry["fieldsV1"].pointer(field).is_some_and(|owned| !owned.is_null()))
+        };
+        let fields = [
+            "/f:metadata/f:labels/f:bed",
+            "/f:metadata/f:finalizers",
+            "/f:spec/f:plants",
+        ];
+        let lost = fields.into_iter().find(|field| !owned(&rest, field));
+        if let Some(field) = lost.or((!owned(&status, "/f:status/f:plants")).then_some("/f:status/f:plants")) {
+            return Err(format!("nobody manages {field} any more: {garden}"));
+        }
+        if garden["metadata"]["labels"]["bed"] != "north" || garden["spec"]["plants"] != plants {
+            return Err(format!("more was written than the status: {garden}"));
+        }
+    }
+    Ok(())
 }
 
 async fn adopts(world: &World) -> Outcome {

@@ -88,7 +88,7 @@ impl Context {
             field_manager: Some(self.operator.name.clone()),
             ..PostParams::default()
         };
-        let (key, body) = (&self.object.key, merge::body(&current.json(), self.kind(), status)?);
+        let (key, body) = (&self.object.key, merge::body(current, self.kind(), status)?);
         let collection = Request::new(self.kind().path(key.namespace()));
         let request = collection.replace_subresource("status", key.name(), &params, body)?;
         Ok(self.request(request).await.map(|(_, text)| text))

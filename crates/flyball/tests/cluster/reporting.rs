@@ -71,6 +71,14 @@ async fn a_status_is_put_and_the_rest_of_the_object_stays() {
     let of_spec = managed.iter().filter(|entry| entry.subresource.is_none());
     assert!(of_spec.clone().any(|entry| entry.manager.as_deref() != Some("ringer")), "{managed:?}");
     assert!(of_spec.clone().all(|entry| entry.manager.as_deref() != Some("ringer")), "{managed:?}");
+    for field in [
+        "/f:metadata/f:labels/f:of",
+        "/f:metadata/f:annotations/f:cast",
+        "/f:spec/f:times",
+    ] {
+        let mut owned = of_spec.clone().filter_map(|entry| entry.fields_v1.as_ref()?.0.pointer(field));
+        assert!(owned.next().is_some(), "nobody manages {field} any more: {managed:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

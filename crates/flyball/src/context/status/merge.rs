@@ -1,8 +1,8 @@
 //! Two states of a status: what one has and the other lacks, and the patch from one to the other.
 
-use crate::kind::Kind;
+use crate::{kind::Kind, object::Object};
 use serde_json::{
-    Map, Value,
+    Map, Value, json,
     value::{RawValue, to_raw_value},
 };
 use std::collections::BTreeMap;
@@ -73,16 +73,20 @@ pub(super) fn applied(before: &Value, patch: &Value) -> Value {
     after.into()
 }
 
-/// An object with a new status, as it is sent. Its spec, which such a write leaves as it is, is left out, and only that:
-/// managers would lose other fields that were missing.
-pub(super) fn body(object: &str, kind: &Kind, status: &Value) -> serde_json::Result<Vec<u8>> {
+/// An object with a new status, as it is sent: its metadata says no more than which version of which object is meant, and its
+/// spec is left out. Such a write leaves both as they are, with their managers (apiextensions-apiserver,
+/// `statusStrategy.GetResetFields`); managers would lose other fields that were missing.
+pub(super) fn body(object: &Object, kind: &Kind, status: &Value) -> serde_json::Result<Vec<u8>> {
+    let metadata =
+        json!({ "name": object.key.name(), "uid": &*object.uid, "resourceVersion": object.resource_version() });
     let (api_version, name) = (to_raw_value(&kind.resource.api_version)?, to_raw_value(kind.name())?);
-    let status = to_raw_value(status)?;
-    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(object)?;
+    let (metadata, status, object) = (to_raw_value(&metadata)?, to_raw_value(status)?, object.json());
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(&object)?;
     fields.remove("spec");
     fields.extend([
         ("apiVersion".into(), &*api_version),
         ("kind".into(), &*name),
+        ("metadata".into(), &*metadata),
         ("status".into(), &*status),
     ]);
     serde_json::to_vec(&fields)
@@ -91,14 +95,16 @@ pub(super) fn body(object: &str, kind: &Kind, status: &Value) -> serde_json::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
-    fn a_status_is_sent_with_everything_but_the_spec() {
+    fn a_status_is_sent_with_neither_the_spec_nor_the_metadata_that_stay_as_they_are() {
         let kind = Kind::of::<k8s_openapi::api::apps::v1::Deployment>();
-        let object = json!({ "metadata": { "name": "ada" }, "data": [1], "spec": { "a": 1 }, "status": { "b": 2 } });
-        let body = body(&object.to_string(), &kind, &json!({ "c": 3 })).unwrap();
-        let expected = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "ada" }, "data": [1], "status": { "c": 3 } });
+        let metadata = json!({ "name": "ada", "namespace": "default", "uid": "u", "resourceVersion": "7", "labels": { "a": "b" } });
+        let object = json!({ "metadata": metadata, "data": [1], "spec": { "a": 1 }, "status": { "b": 2 } });
+        let object = Object::parse(object.to_string()).unwrap();
+        let body = body(&object, &kind, &json!({ "c": 3 })).unwrap();
+        let metadata = json!({ "name": "ada", "uid": "u", "resourceVersion": "7" });
+        let expected = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "data": [1], "status": { "c": 3 } });
         assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), expected);
     }
 
