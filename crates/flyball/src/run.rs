@@ -54,6 +54,7 @@ async fn work(operator: &Operator, config: &Config) -> Result<()> {
         }
     };
     let cluster = kube::Config::infer().await?;
+    tracing::info!(operator = operator.name(), cluster = %cluster.cluster_url, "starting");
     let running = tokio::select! {
         running = operator.start_on(cluster, config) => running?,
         () = signalled() => return Ok(()),

@@ -181,10 +181,33 @@ fn contradictions(config: &Config) -> Vec<String> {
             mistakes.push(format!("leaderElection.{name}: must be shorter than {longer_name}, {}", show(longer)));
         }
     }
+    mistakes.extend(paths_taken(config));
     if config.tracing.service_name.is_some() && config.tracing.endpoint.is_none() {
         mistakes.push("tracing.serviceName: no traces are sent without tracing.endpoint; give both, or none".into());
     }
     mistakes
+}
+
+/// Paths that lead to two answers.
+fn paths_taken(config: &Config) -> Vec<String> {
+    let (metrics, health) = (&*config.metrics.path, &config.health);
+    let (live, ready) = (&*health.liveness_path, &*health.readiness_path);
+    let insight = ["/leader", "/debug"];
+    let taken = |key: &str, path: &str, others: &[&str]| {
+        let under = |path: &str, other: &str| path.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
+        let clash = others.iter().find(|other| path == **other || under(path, other) || under(other, path))?;
+        Some(format!("{key}: `{path}` is taken by `{clash}`, which answers something else"))
+    };
+    let mistakes = [
+        taken("health.livenessPath", live, &[&insight[..], &["/readyz"]].concat()),
+        taken("health.readinessPath", ready, &[&insight[..], &["/livez", "/healthz", live]].concat()),
+        taken(
+            "metrics.path",
+            metrics,
+            &[&insight[..], &["/livez", "/healthz", "/readyz", live, ready]].concat(),
+        ),
+    ];
+    mistakes.into_iter().flatten().take(1).collect()
 }
 
 #[cfg(test)]
@@ -202,6 +225,32 @@ mod tests {
         let config = layers.finish().unwrap();
         assert_eq!((config.metrics.port, config.metrics.path.as_str()), (3, "/m"));
         assert_eq!(config.namespaces, ["c"]);
+    }
+
+    #[test]
+    fn paths_that_lead_to_two_answers_are_refused() {
+        for (text, expected) in [
+            (
+                "health: { readinessPath: /healthz }",
+                "health.readinessPath: `/healthz` is taken by `/healthz`, which answers something else",
+            ),
+            (
+                "health: { livenessPath: /readyz/live }",
+                "health.livenessPath: `/readyz/live` is taken by `/readyz`, which answers something else",
+            ),
+            (
+                "metrics: { path: /debug }",
+                "metrics.path: `/debug` is taken by `/debug`, which answers something else",
+            ),
+            (
+                "metrics: { path: '/{a}' }",
+                "metrics.path: `/{a}` is no path: letters, digits, slashes and -_.~",
+            ),
+            ("metrics: { path: /a/ }", "metrics.path: `/a/` is no path: it ends with no slash"),
+        ] {
+            assert_eq!(Config::from_yaml(text).unwrap_err().to_string(), expected);
+        }
+        Config::from_yaml("health: { livenessPath: /livez, readinessPath: /ready }").unwrap();
     }
 
     #[test]

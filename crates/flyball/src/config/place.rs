@@ -114,10 +114,12 @@ fn port(text: &str) -> Result<u16, String> {
 }
 
 fn path(text: &str) -> Result<String, String> {
-    if text.starts_with('/') {
-        Ok(text.to_owned())
-    } else {
-        Err(format!("`{text}` is no path: it begins with a slash"))
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
+    match text {
+        _ if !text.starts_with('/') => Err(format!("`{text}` is no path: it begins with a slash")),
+        _ if text.ends_with('/') => Err(format!("`{text}` is no path: it ends with no slash")),
+        _ if !text.chars().all(plain) => Err(format!("`{text}` is no path: letters, digits, slashes and -_.~")),
+        _ => Ok(text.to_owned()),
     }
 }
 
