@@ -4,6 +4,7 @@ mod api;
 mod controller;
 mod family;
 mod instruments;
+mod process;
 mod sample;
 mod text;
 
@@ -50,6 +51,7 @@ impl Default for Inside {
     fn default() -> Inside {
         let mut registry = Registry::default();
         let instruments = Instruments::register(&mut registry);
+        registry.register_collector(Box::new(process::Process));
         Inside {
             registry: Mutex::new(registry),
             instruments,

@@ -35,6 +35,8 @@ pub(super) const NAMES: &[&str] = &[
     "resource_count", "resource_phase_count",
     "flyball_cache_objects", "flyball_cache_bytes", "flyball_cache_synced", "flyball_watch_restarts",
     "flyball_event_to_reconcile_seconds", "flyball_writes_fenced", "flyball_drift_corrected",
+    "process_cpu_seconds", "process_resident_memory_bytes", "process_virtual_memory_bytes",
+    "process_start_time_seconds", "process_open_fds", "process_max_fds",
 ];
 
 /// The framework's metrics.

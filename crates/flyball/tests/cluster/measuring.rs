@@ -105,6 +105,8 @@ async fn every_name_that_dashboards_know_is_there() {
     assert!(scrape.value("controller_runtime_reconcile_panics_total{controller=\"configmap\"}") >= 1.0);
 
     queues_and_caches(&scrape);
+    assert!(scrape.value("process_resident_memory_bytes") > 1_000_000.0);
+    assert!(scrape.value("process_cpu_seconds_total") >= 0.0);
     running.stop().await;
 }
 
