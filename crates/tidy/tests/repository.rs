@@ -110,6 +110,26 @@ fn the_architecture_names_files_that_exist() {
     );
 }
 
+#[test]
+fn every_promise_names_tests_that_exist() {
+    let promises = std::fs::read_to_string(source::root().join("docs/promises.md")).expect("the file is there");
+    let sources = source::rust(&source::root());
+    let tests = promises
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .filter_map(|line| line.split(" | ").nth(1));
+    let named: Vec<&str> = tests.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert!(named.len() > 100, "{} tests are named", named.len());
+    let exists = |name: &str| sources.iter().any(|file| file.text.contains(&format!("fn {name}()")));
+    none(
+        named
+            .iter()
+            .filter(|name| !exists(name))
+            .map(|name| format!("docs/promises.md: no test {name}"))
+            .collect(),
+    );
+}
+
 fn owned((left, right): (&str, &str)) -> (String, String) {
     (left.to_owned(), right.to_owned())
 }

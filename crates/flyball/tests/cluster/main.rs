@@ -4,6 +4,7 @@
 
 mod administering;
 mod applying;
+mod claiming;
 mod deleting;
 mod electing;
 mod electing_world;
