@@ -14,14 +14,21 @@ use crate::{
     watchers::Watchers,
 };
 use bytes::Bytes;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::{
+    ops::Deref,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+    thread,
+};
 use tokio::sync::watch;
 
 /// So many records are kept in memory before somebody else may write.
 const KEPT_AT_ONCE: usize = 128;
 
+/// So many values are taken out of memory before somebody else may read.
+const TRIMMED_AT_ONCE: usize = 16;
+
 /// So many changes are applied before somebody else may read.
-const APPLIED_AT_ONCE: usize = 8;
+const APPLIED_AT_ONCE: usize = 32;
 
 /// What a store knows, for many readers and one writer.
 pub(crate) struct Core {
@@ -39,6 +46,17 @@ pub(crate) struct State {
     pub revision: u64,
     /// Where the values are that are not in memory, and which of them are; `None` where all are in memory.
     pub disk: Option<(Arc<Engine>, Residents)>,
+}
+
+/// The state, which does not change while this is held.
+pub(crate) struct Known<'a>(RwLockReadGuard<'a, State>);
+
+impl Deref for Known<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
 }
 
 impl Core {
@@ -133,9 +151,9 @@ impl Core {
         })
     }
 
-    /// Reads the state as only the writer may rely on it between a plan and its application.
-    pub fn state(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    /// Reads the state, as long as nobody changes it.
+    pub fn state(&self) -> Known<'_> {
+        Known(self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Forgets the history up to a revision, and returns it. What only that needed can be removed then: nobody who looks
@@ -146,14 +164,15 @@ impl Core {
     }
 
     /// Makes planned changes visible to readers, who need not wait for all of them; says how far it has come.
-    pub fn apply(&self, plan: &Plan, mut reached: impl FnMut(u64)) {
+    pub fn apply(&self, plan: &mut Plan, mut reached: impl FnMut(u64)) {
+        let mut outlines = std::mem::take(&mut plan.outlines).into_iter();
         let mut commits = plan.changes.chunk_by(|a, b| a.revision() == b.revision()).peekable();
         while commits.peek().is_some() {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             let mut applied = 0;
             while let Some(commit) = commits.next_if(|commit| applied == 0 || applied + commit.len() <= APPLIED_AT_ONCE)
             {
-                commit.iter().for_each(|change| state.apply(change));
+                commit.iter().for_each(|change| state.apply(change, outlines.next()));
                 state.revision = commit[0].revision();
                 applied += commit.len();
             }
@@ -161,6 +180,20 @@ impl Core {
             drop(state);
             self.revision.send_replace(revision);
             reached(revision);
+        }
+    }
+
+    /// Leaves outlines of so many values that the others have room in memory, a few at a time.
+    pub fn trim(&self) {
+        let mut is_over = true;
+        while is_over {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            let State { disk: Some((_, residents)), index, .. } = &mut *state else {
+                return;
+            };
+            is_over = residents.evict(index, TRIMMED_AT_ONCE);
+            drop(state);
+            thread::yield_now();
         }
     }
 
@@ -185,31 +218,19 @@ impl State {
         self.disk.as_ref().map(|(engine, _)| engine.view()).unwrap_or_default()
     }
 
-    /// A record with its value.
-    pub fn whole(&self, record: &Record) -> Result<Record> {
-        if record.is_whole() {
-            return Ok(record.clone());
-        }
-        self.view().whole(record)
-    }
-
-    /// Takes a change into the index and the history.
-    fn apply(&mut self, change: &Change) {
+    /// Takes a change into the index and the history, which keeps the outline of it where there is one.
+    fn apply(&mut self, change: &Change, outline: Option<Change>) {
         let record = &change.record;
         if record.is_removal() {
             self.index.remove(record.key());
         } else {
             self.index.insert(record.clone());
         }
-        let Some((_, residents)) = &mut self.disk else {
-            return self.history.push(change.clone());
-        };
-        let outline = record.outline();
-        let previous = change.previous.as_ref().map(Record::outline);
-        self.history.push(Change { record: outline.clone(), previous });
-        if !record.is_removal() {
-            residents.add(outline, &mut self.index);
+        let kept = outline.unwrap_or_else(|| change.clone());
+        if let Some((_, residents)) = self.disk.as_mut().filter(|_| !record.is_removal()) {
+            residents.add(kept.record.clone());
         }
+        self.history.push(kept);
     }
 
     /// Takes the outline of a record as it is read back, in the order of revisions; `None` where it cannot follow the ones

@@ -8,11 +8,17 @@ mod desk;
 mod directory;
 mod engine;
 mod finisher;
-pub(crate) mod journal;
+mod frame;
+mod journal;
 mod log;
+mod mover;
 mod patience;
-mod room;
+mod pending;
+mod recovery;
+pub(crate) mod replay;
 mod summary;
+mod tables;
+mod tail;
 mod values;
 mod writer;
 
@@ -35,9 +41,9 @@ use tokio::sync::oneshot;
 pub(crate) fn fill(path: &Path, revision: u64, records: impl FnMut() -> Result<Option<Record>>) -> Result<()> {
     let directory = Directory::open(path)?;
     directory.create(|| Log::fill(&directory, revision, records))?;
-    let (log, state) = Log::open(&directory, 0)?;
+    let (opened, state) = Log::open(&directory, 0)?;
     drop(state);
-    directory.seal(&log.close())
+    directory.seal(&opened.close())
 }
 
 /// A store in a data directory. Its writer ends, and the directory is free, when it is closed or dropped.
@@ -89,12 +95,7 @@ impl Backend for Disk {
     }
 
     fn commit(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Committed>> {
-        async move {
-            let answer = self.desk.commit(&ops)?;
-            drop(ops);
-            answer.await.unwrap_or(Err(Error::Closed))
-        }
-        .boxed()
+        async move { self.desk.commit(ops)?.answer().await }.boxed()
     }
 
     fn watch(&self, prefix: Bytes, after: u64) -> BoxFuture<'_, Result<Watch>> {

@@ -2,7 +2,7 @@
 //! repeated.
 
 use crate::{
-    Backend, Committed, Entry, Error, Op, Page, Range, Result, Snapshot, Store, Watch, disk::journal, testing::Chance,
+    Backend, Committed, Entry, Error, Op, Page, Range, Result, Snapshot, Store, Watch, disk::replay, testing::Chance,
 };
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
@@ -54,7 +54,7 @@ impl Faults {
 /// Cuts off the last thing that was written to a data directory, at a byte that chance chooses, as a machine does that dies
 /// in the middle of a write; the store must not be open. Says whether there was anything.
 pub fn tear(directory: &Path, chance: &mut Chance) -> io::Result<bool> {
-    journal::tear(&directory.join("store"), |length| chance.below(length))
+    replay::tear(&directory.join("store/journal"), |length| chance.below(length))
 }
 
 struct Faulty {

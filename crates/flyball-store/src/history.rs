@@ -20,6 +20,14 @@ impl Change {
         self.record.revision()
     }
 
+    /// The same without values.
+    pub fn outline(&self) -> Change {
+        Change {
+            record: self.record.outline(),
+            previous: self.previous.as_ref().map(Record::outline),
+        }
+    }
+
     /// What of this change only the history keeps from being freed, in memory or on disk.
     pub fn cost(&self) -> usize {
         let previous = self.previous.as_ref().map_or(0, Record::size);

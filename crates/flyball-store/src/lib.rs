@@ -3,6 +3,7 @@
 //! The store knows nothing of what it keeps. Every commit that changes something takes the next revision of the whole
 //! store, as in etcd; a reader sees one revision, a watcher sees every later change in order, once.
 
+mod ahead;
 mod backend;
 mod backup;
 mod core;
@@ -31,6 +32,7 @@ pub mod testing;
 mod view;
 mod watch;
 mod watchers;
+mod wish;
 
 pub use backend::Backend;
 pub use backup::Backup;

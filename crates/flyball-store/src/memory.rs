@@ -2,8 +2,10 @@
 
 use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Snapshot, Watch};
 use crate::{
+    ahead::Ahead,
     core::{Core, State},
-    plan::{Ahead, Plan},
+    plan::Plan,
+    wish::Wish,
 };
 use bytes::Bytes;
 use futures::future::{self, BoxFuture, FutureExt};
@@ -31,13 +33,14 @@ impl Memory {
 
     fn write(&self, ops: Vec<Op>) -> Result<Committed> {
         let _writer = self.writer()?;
+        let wish = Wish::prepare(self.core.state(), ops)?;
+        let (mut ahead, mut plan) = (Ahead::at(wish.seen), Plan::default());
+        let committed = ahead.add(&mut plan, || self.core.state(), wish).answer()?;
         let state = self.core.state();
-        let (mut ahead, mut plan) = (Ahead::at(state.revision), Plan::default());
-        let committed = ahead.add(&mut plan, &state, &ops)?;
         let cut = state.history.excess(&self.core.options, plan.cost(), ahead.revision);
         drop(state);
         self.core.cut(cut);
-        self.core.apply(&plan, |_| {});
+        self.core.apply(&mut plan, |_| {});
         self.core.publish(&plan);
         Ok(committed)
     }

@@ -41,6 +41,7 @@ impl Op {
         }
     }
 
+    #[cfg(feature = "etcd")]
     pub(crate) fn expect(&self) -> Expect {
         match self {
             Op::Put { expect, .. } | Op::Delete { expect, .. } => *expect,

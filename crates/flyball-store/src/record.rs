@@ -27,12 +27,9 @@ pub(crate) struct Place {
 }
 
 impl Record {
+    #[cfg(test)]
     pub fn put(key: &[u8], value: &Value, place: Place) -> Record {
-        let Some(at) = value.revision_at else {
-            return Record::write(place, key, UNSTAMPED, &[&value.bytes]);
-        };
-        let (before, after) = value.bytes.split_at(at);
-        Record::write(place, key, at as u32, &[before, place.revision.to_string().as_bytes(), after])
+        Draft::of(key, value, place.revision).finish(place)
     }
 
     /// The record of an entry as it was read.
@@ -46,7 +43,7 @@ impl Record {
         Record::write(Place { revision, created: 0, position }, key, UNSTAMPED, &[])
     }
 
-    /// Refuses what [`Record::put`] could not write.
+    /// Refuses what [`Draft::of`] could not write.
     pub fn check(key: &Bytes, value: &Value) -> Result<()> {
         let length = key.len().saturating_add(value.bytes.len());
         if length > LARGEST {
@@ -61,18 +58,9 @@ impl Record {
     }
 
     fn write(place: Place, key: &[u8], stamp: u32, value: &[&[u8]]) -> Record {
-        let length = HEADER + key.len() + value.iter().map(|part| part.len()).sum::<usize>();
-        let mut bytes = Vec::with_capacity(length);
-        bytes.extend_from_slice(&place.revision.to_be_bytes());
-        bytes.extend_from_slice(&place.created.to_be_bytes());
-        bytes.extend_from_slice(&(key.len() as u32).to_be_bytes());
-        bytes.extend_from_slice(&stamp.to_be_bytes());
-        bytes.extend_from_slice(&place.position.to_be_bytes());
-        bytes.extend_from_slice(key);
-        value.iter().for_each(|part| bytes.extend_from_slice(part));
-        Record { bytes: Bytes::from(bytes), size: length as u32 }
+        let bytes = write(place, key, stamp, value);
+        Record { size: bytes.len() as u32, bytes: bytes.into() }
     }
-
     /// The same version as another operation of its commit.
     pub fn at(self, position: u32) -> Record {
         let mut bytes = Vec::from(self.bytes);
@@ -178,6 +166,55 @@ impl Record {
     }
 }
 
+fn write(place: Place, key: &[u8], stamp: u32, value: &[&[u8]]) -> Vec<u8> {
+    let length = HEADER + key.len() + value.iter().map(|part| part.len()).sum::<usize>();
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend_from_slice(&place.revision.to_be_bytes());
+    bytes.extend_from_slice(&place.created.to_be_bytes());
+    bytes.extend_from_slice(&(key.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(&stamp.to_be_bytes());
+    bytes.extend_from_slice(&place.position.to_be_bytes());
+    bytes.extend_from_slice(key);
+    value.iter().for_each(|part| bytes.extend_from_slice(part));
+    bytes
+}
+
+/// A version whose place is not known yet.
+pub(crate) struct Draft {
+    bytes: Vec<u8>,
+    /// Where the revision is written, and how many digits there are for it.
+    stamp: Option<(usize, usize)>,
+}
+
+impl Draft {
+    /// Drafts a version that will probably have this revision.
+    pub fn of(key: &[u8], value: &Value, revision: u64) -> Draft {
+        let place = Place { revision, created: revision, position: 0 };
+        let Some(at) = value.revision_at else {
+            let bytes = write(place, key, UNSTAMPED, &[&value.bytes]);
+            return Draft { bytes, stamp: None };
+        };
+        let ((before, after), digits) = (value.bytes.split_at(at), revision.to_string());
+        let bytes = write(place, key, at as u32, &[before, digits.as_bytes(), after]);
+        Draft { bytes, stamp: Some((HEADER + key.len() + at, digits.len())) }
+    }
+
+    pub fn finish(mut self, place: Place) -> Record {
+        self.bytes[..8].copy_from_slice(&place.revision.to_be_bytes());
+        self.bytes[8..KEY_LENGTH].copy_from_slice(&place.created.to_be_bytes());
+        self.bytes[POSITION..HEADER].copy_from_slice(&place.position.to_be_bytes());
+        if let Some((at, digits)) = self.stamp {
+            let revision = place.revision.to_string();
+            if revision.len() == digits {
+                self.bytes[at..at + digits].copy_from_slice(revision.as_bytes());
+            } else {
+                self.bytes.splice(at..at + digits, revision.into_bytes());
+            }
+        }
+        Record { size: self.bytes.len() as u32, bytes: self.bytes.into() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,6 +229,18 @@ mod tests {
         let entry = stamped(12).entry().unwrap();
         assert_eq!(entry.value, "{\"rv\":\"12\"}");
         assert_eq!((entry.revision, entry.revision_at, entry.created), (12, Some(7), 3));
+    }
+
+    #[test]
+    fn a_draft_is_finished_with_more_or_fewer_digits_than_it_was_made_for() {
+        let value = Value::stamped(&b"{\"rv\":\"\"}"[..], 7);
+        for revision in [9, 10, 99, 100] {
+            let place = Place { revision, created: 3, position: 1 };
+            let record = Draft::of(b"/a", &value, 10).finish(place);
+            assert_eq!(record.entry().unwrap().value, format!("{{\"rv\":\"{revision}\"}}"));
+            assert_eq!((record.revision(), record.created(), record.position()), (revision, 3, 1));
+            assert_eq!(Record::read(record.bytes()), Some(record));
+        }
     }
 
     #[test]

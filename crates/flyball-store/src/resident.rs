@@ -16,23 +16,34 @@ impl Residents {
         Residents { outlines: VecDeque::new(), bytes: 0, most }
     }
 
-    /// Takes up a record that is in the index as a whole, and leaves of others so many outlines that there is room for it.
-    pub fn add(&mut self, outline: Record, index: &mut Index) {
+    /// Takes up a record that is in the index as a whole.
+    pub fn add(&mut self, outline: Record) {
         self.bytes += outline.size();
         self.outlines.push_back(outline);
-        while self.bytes > self.most {
-            let Some(oldest) = self.outlines.pop_front() else { break };
+    }
+
+    /// Leaves of so many at most outlines, until there is room; says whether there are more to come.
+    pub fn evict(&mut self, index: &mut Index, most: usize) -> bool {
+        for _ in 0..most {
+            if self.bytes <= self.most {
+                return false;
+            }
+            let Some(oldest) = self.outlines.pop_front() else {
+                return false;
+            };
             self.bytes -= oldest.size();
             index.replace(oldest.clone(), |record| record.is_same(&oldest));
         }
+        self.bytes > self.most
     }
 
     /// Puts records that were read back into the index, unless they were replaced meanwhile, or are too many to stay.
     pub fn keep(&mut self, records: Vec<Record>, index: &mut Index) {
         for record in records {
             let outline = index.replace(record.clone(), |found| found.is_same(&record) && !found.is_whole());
-            outline.into_iter().for_each(|outline| self.add(outline, index));
+            outline.into_iter().for_each(|outline| self.add(outline));
         }
+        while self.evict(index, usize::MAX) {}
     }
 
     /// Whether so many bytes could stay.

@@ -129,8 +129,8 @@ async fn a_directory_with_other_files_is_refused_and_left_alone() {
 #[tokio::test]
 async fn a_directory_of_another_format_is_refused() {
     let directory = closed().await;
-    fs::write(directory.path().join("store/format"), "flyball-store 2\n").unwrap();
-    let expected = "the data directory DIR has the format \"flyball-store 2\", but \"flyball-store 1\" is read here: open it \
+    fs::write(directory.path().join("store/format"), "flyball-store 1\n").unwrap();
+    let expected = "the data directory DIR has the format \"flyball-store 1\", but \"flyball-store 2\" is read here: open it \
                     with the version that wrote it";
     assert_eq!(refusal(directory.path()).await, expected);
 }
@@ -222,6 +222,8 @@ async fn what_is_not_in_memory_is_not_read_after_the_end() {
     let options = Options { memory_bytes: 0, ..Options::default() };
     let store = options.open(directory.path()).await.unwrap();
     put(&store, "/a", "one").await;
+    store.close().await;
+    let store = options.open(directory.path()).await.unwrap();
     assert_eq!(store.get("/a").await.unwrap().unwrap().value, "one");
     let watch = store.watch("", 0).await.unwrap();
     let mut snapshot = store.snapshot().await.unwrap();

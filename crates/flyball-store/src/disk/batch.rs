@@ -1,7 +1,7 @@
 //! Commits that share one flush, and those who wait for it.
 
 use super::desk::Desk;
-use crate::{Committed, Error, Result, history::Change, plan::Plan};
+use crate::{Error, Result, history::Change, plan::Plan};
 use std::{path::Path, sync::Arc};
 use tokio::sync::oneshot;
 
@@ -13,7 +13,8 @@ pub(crate) struct Batch {
     pub plan: Plan,
     /// Up to this revision the history is to be cut.
     pub cut: u64,
-    pub commits: Vec<(Reply<Committed>, Result<Committed>)>,
+    /// Each waits for a revision to be on disk.
+    pub commits: Vec<(Reply<()>, u64)>,
     pub compactions: Vec<(Reply<()>, Result<()>)>,
     /// The history that ends with it.
     pub gone: Vec<Change>,
@@ -26,20 +27,17 @@ impl Batch {
     }
 
     /// Shows a batch that is on disk to everybody: readers, those who asked, and those who watch.
-    pub fn finish(self, desk: &Desk) {
+    pub fn finish(mut self, desk: &Desk) {
         let mut commits = self.commits.into_iter().peekable();
         // Whoever does not wait for an answer any more is not told.
-        desk.core.apply(&self.plan, |reached| {
-            let is_answered =
-                |commit: &(_, Result<Committed>)| commit.1.as_ref().map_or(true, |it| it.revision <= reached);
-            while let Some((reply, committed)) = commits.next_if(is_answered) {
-                reply.send(committed).ok();
+        desk.core.apply(&mut self.plan, |reached| {
+            while let Some((reply, _)) = commits.next_if(|(_, awaited)| *awaited <= reached) {
+                reply.send(Ok(())).ok();
             }
         });
-        for (reply, committed) in commits {
-            reply.send(committed).ok();
+        for (reply, _) in commits {
+            reply.send(Ok(())).ok();
         }
-        desk.forget(&self.plan);
         for (reply, checked) in self.compactions {
             reply.send(checked).ok();
         }
@@ -47,8 +45,7 @@ impl Batch {
     }
 
     /// Tells those who wait that nothing is written any more.
-    pub fn refuse(self, desk: &Desk, path: &Path, failure: &Arc<fjall::Error>) {
-        desk.forget(&self.plan);
+    pub fn refuse(self, path: &Path, failure: &Arc<fjall::Error>) {
         let error = || Error::write(path, failure.clone());
         for (reply, _) in self.commits {
             reply.send(Err(error())).ok();

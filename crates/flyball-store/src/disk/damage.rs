@@ -106,10 +106,10 @@ pub fn open_with(path: &Path, options: Options) -> Writer {
 
 pub fn put(writer: &mut Writer, key: &str, value: &str) {
     let op = Op::put(key.to_owned(), value.to_owned(), Expect::Anything);
-    let mut answer = writer.desk.commit(&[op]).unwrap();
+    let commit = writer.desk.commit(vec![op]).unwrap();
     let batch = writer.desk.take(&mut Patience::new(Instant::now())).unwrap();
     writer.persist(batch).unwrap().finish(&writer.desk);
-    answer.try_recv().unwrap().unwrap();
+    commit.answer().now_or_never().unwrap().unwrap();
 }
 
 /// A file in several conditions worse than it was; `None` is without it.

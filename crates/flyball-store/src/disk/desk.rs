@@ -5,7 +5,7 @@ use super::{
     batch::{Batch, Reply},
     patience::Patience,
 };
-use crate::{Committed, Error, Op, Result, core::Core, plan::Ahead, plan::Plan};
+use crate::{Committed, Error, Op, Result, ahead::Ahead, core::Core, wish::Wish};
 use std::{
     collections::VecDeque,
     sync::{
@@ -41,6 +41,23 @@ struct Waiting {
     stage: Stage,
 }
 
+/// A commit that is decided.
+pub(crate) struct Commit {
+    decided: Result<Committed>,
+    on_disk: Receiver<Result<()>>,
+}
+
+impl Commit {
+    /// The answer, when the disk has the commit and what it was decided upon.
+    pub async fn answer(self) -> Result<Committed> {
+        match self.on_disk.await {
+            Ok(Ok(())) => self.decided,
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(Error::Closed),
+        }
+    }
+}
+
 enum Stage {
     Open,
     /// Nothing more is taken; these are told when the store is closed.
@@ -65,14 +82,16 @@ impl Desk {
         }
     }
 
-    /// Decides a commit; the answer comes when the disk has it, and what it was decided upon.
-    pub fn commit(&self, ops: &[Op]) -> Result<Receiver<Result<Committed>>> {
-        let (reply, answer) = oneshot::channel();
-        self.leave(|core, ahead, batch| {
-            let committed = ahead.add(&mut batch.plan, &core.state(), ops);
-            batch.commits.push((reply, committed));
+    /// Decides a commit.
+    pub fn commit(&self, ops: Vec<Op>) -> Result<Commit> {
+        let wish = Wish::prepare(self.core.state(), ops)?;
+        let (reply, on_disk) = oneshot::channel();
+        let outcome = self.leave(|core, ahead, batch| {
+            let outcome = ahead.add(&mut batch.plan, || core.state(), wish);
+            batch.commits.push((reply, ahead.revision));
+            outcome
         })?;
-        Ok(answer)
+        Ok(Commit { decided: outcome.answer(), on_disk })
     }
 
     /// Asks for the history to be cut.
@@ -90,7 +109,7 @@ impl Desk {
         Ok(answer)
     }
 
-    fn leave(&self, add: impl FnOnce(&Core, &mut Ahead, &mut Batch)) -> Result<()> {
+    fn leave<T>(&self, add: impl FnOnce(&Core, &mut Ahead, &mut Batch) -> T) -> Result<T> {
         let mut guard = self.waiting();
         let waiting = &mut *guard;
         if !matches!(waiting.stage, Stage::Open) {
@@ -100,16 +119,21 @@ impl Desk {
             waiting.batches.push_back(Batch::default());
         }
         let batch = waiting.batches.back_mut().expect("one was just added");
-        add(&self.core, &mut waiting.ahead, batch);
+        let added = add(&self.core, &mut waiting.ahead, batch);
         waiting.count += 1;
         self.count.store(waiting.count, Ordering::Relaxed);
+        let forgotten = waiting.ahead.renew(self.core.revision());
         // Waking the writer costs more than writing does, so it is done once, by the last one to come.
-        if waiting.count == waiting.wake_at {
+        let is_last = waiting.count == waiting.wake_at;
+        if is_last {
             waiting.wake_at = 0;
-            drop(guard);
+        }
+        drop(guard);
+        if is_last {
             self.arrived.notify_one();
         }
-        Ok(())
+        drop(forgotten);
+        Ok(added)
     }
 
     /// Takes no more; says when everything that waits is done and the directory is free.
@@ -163,11 +187,6 @@ impl Desk {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Forgets a plan that everybody sees by now, or that came to nothing.
-    pub fn forget(&self, plan: &Plan) {
-        self.waiting().ahead.forget(plan);
-    }
-
     /// Takes nothing more, leaves those who wait without an answer, and tells that the store is closed.
     pub fn end(&self) {
         let mut waiting = self.waiting();
@@ -186,20 +205,33 @@ impl Desk {
 mod tests {
     use super::*;
     use crate::{Expect, Options, core::State};
+    use futures::FutureExt;
+
+    /// The answer to a commit, if it is there.
+    fn try_answer(commit: &mut Option<Commit>) -> Option<Result<Committed>> {
+        let mut waiting = commit.take()?;
+        match waiting.on_disk.try_recv() {
+            Ok(answer) => Some(answer.and(waiting.decided)),
+            Err(_) => {
+                *commit = Some(waiting);
+                None
+            }
+        }
+    }
 
     fn desk() -> (Desk, Patience) {
         let core = Core::new(Options::default(), State::default());
         (Desk::new(Arc::new(core)), Patience::new(Instant::now()))
     }
 
-    fn put(key: &str, expect: Expect) -> [Op; 1] {
-        [Op::put(key.to_owned(), "v", expect)]
+    fn put(key: &str, expect: Expect) -> Vec<Op> {
+        vec![Op::put(key.to_owned(), "v", expect)]
     }
 
     #[test]
     fn what_waits_is_taken_together_but_never_too_much() {
         let (desk, mut patience) = desk();
-        (0..MOST + 2).for_each(|n| drop(desk.commit(&put(&format!("/{n}"), Expect::Absent)).unwrap()));
+        (0..MOST + 2).for_each(|n| drop(desk.commit(put(&format!("/{n}"), Expect::Absent)).unwrap()));
         assert_eq!(desk.take(&mut patience).unwrap().len(), MOST);
         assert_eq!((desk.count(), desk.take(&mut patience).unwrap().len()), (2, 2));
     }
@@ -208,42 +240,41 @@ mod tests {
     fn who_does_not_come_again_is_not_waited_for_forever() {
         let (desk, mut patience) = desk();
         patience.renew(3, 0, Duration::from_secs(3_600), Instant::now());
-        let _answer = desk.commit(&put("/a", Expect::Absent)).unwrap();
+        let _answer = desk.commit(put("/a", Expect::Absent)).unwrap();
         assert_eq!(desk.take(&mut patience).unwrap().len(), 1);
     }
 
     #[test]
     fn commits_are_decided_upon_what_waits_and_on_what_is_written_but_not_seen_yet() {
         let (desk, mut patience) = desk();
-        let mut first = desk.commit(&put("/a", Expect::Absent)).unwrap();
+        let mut first = Some(desk.commit(put("/a", Expect::Absent)).unwrap());
         let batch = desk.take(&mut patience).unwrap();
-        let mut second = desk.commit(&put("/a", Expect::Revision(1))).unwrap();
-        let mut third = desk.commit(&put("/a", Expect::Absent)).unwrap();
-        assert!(first.try_recv().is_err() && desk.core.get(b"/a").unwrap().is_none());
+        let mut second = Some(desk.commit(put("/a", Expect::Revision(1))).unwrap());
+        let mut third = Some(desk.commit(put("/a", Expect::Absent)).unwrap());
+        assert!(try_answer(&mut first).is_none() && desk.core.get(b"/a").unwrap().is_none());
         batch.finish(&desk);
-        assert_eq!(first.try_recv().unwrap().unwrap().revision, 1);
+        assert_eq!(try_answer(&mut first).unwrap().unwrap().revision, 1);
         assert_eq!(desk.core.get(b"/a").unwrap().unwrap().revision, 1);
-        assert!(third.try_recv().is_err(), "a refusal because of what is not on disk waits for it");
-        let mut fourth = desk.commit(&put("/a", Expect::Revision(2))).unwrap();
+        assert!(try_answer(&mut third).is_none(), "a refusal because of what is not on disk waits for it");
+        let mut fourth = Some(desk.commit(put("/a", Expect::Revision(2))).unwrap());
         desk.take(&mut patience).unwrap().finish(&desk);
-        assert_eq!(second.try_recv().unwrap().unwrap().revision, 2);
-        assert_eq!(fourth.try_recv().unwrap().unwrap().revision, 3);
+        assert_eq!(try_answer(&mut second).unwrap().unwrap().revision, 2);
+        assert_eq!(try_answer(&mut fourth).unwrap().unwrap().revision, 3);
         assert!(
-            matches!(third.try_recv().unwrap(), Err(Error::Conflict { current: Some(found), .. }) if found.revision == 2)
+            matches!(try_answer(&mut third).unwrap(), Err(Error::Conflict { current: Some(found), .. }) if found.revision == 2)
         );
-        assert!(desk.waiting().ahead.is_empty());
     }
 
     #[test]
     fn the_end_of_one_side_is_told_to_the_other() {
         let (desk, mut patience) = desk();
-        let waiting = desk.commit(&put("/a", Expect::Absent)).unwrap();
+        let waiting = desk.commit(put("/a", Expect::Absent)).unwrap();
         let (mut closed, mut again) = (desk.close().unwrap(), desk.close().unwrap());
-        assert!(matches!(desk.commit(&put("/b", Expect::Absent)), Err(Error::Closed)));
+        assert!(matches!(desk.commit(put("/b", Expect::Absent)), Err(Error::Closed)));
         assert!(desk.take(&mut patience).is_some() && desk.take(&mut patience).is_none());
         assert!(closed.try_recv().is_err());
         desk.end();
         assert!(closed.try_recv().is_ok() && again.try_recv().is_ok() && desk.close().is_none());
-        assert!(waiting.blocking_recv().is_err());
+        assert!(matches!(waiting.answer().now_or_never(), Some(Err(Error::Closed))));
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The format that this version writes and reads.
-const FORMAT: &str = "flyball-store 1";
+const FORMAT: &str = "flyball-store 2";
 
 /// A data directory that no other process has open: `lock`, `store` with `format`, the engine's files and `sealed` while it
 /// is closed, and `unfinished` while the store is being made.
@@ -38,6 +38,11 @@ impl Directory {
     /// Where the engine keeps its files.
     pub fn engine(&self) -> PathBuf {
         self.path.join("store")
+    }
+
+    /// Where our own journal is.
+    pub fn journal(&self) -> PathBuf {
+        self.engine().join("journal")
     }
 
     /// Says whether a store is there; refuses one of another format.

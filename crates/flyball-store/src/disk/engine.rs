@@ -1,6 +1,6 @@
 //! Checks the engine's files before the engine reads them: it trusts some of them blindly, and starts empty without others.
 
-use super::{directory::Directory, journal, summary::Summary};
+use super::{directory::Directory, frame::Frame, replay, tail};
 use crate::Error;
 use std::{fs, io, path::Path};
 use xxhash_rust::xxh3::xxh3_128;
@@ -22,14 +22,35 @@ impl Flaw {
     }
 }
 
-/// Checks everything that the engine does not; returns the last summary that its journals hold.
-pub(crate) fn verify(engine: &Path) -> Result<Option<Summary>, Flaw> {
+/// Checks everything that the engine does not.
+pub(crate) fn verify(engine: &Path) -> Result<(), Flaw> {
     present(engine, "version")?;
     // The engine's own keyspace, and ours.
     for keyspace in ["keyspaces/0", "keyspaces/1"] {
         verify_manifest(engine, keyspace)?;
     }
-    journal::verify(engine)
+    verify_journals(engine)
+}
+
+/// Checks the engine's own journal, in which it notes its keyspaces: it cuts it off at the first thing that it does not
+/// understand.
+fn verify_journals(engine: &Path) -> Result<(), Flaw> {
+    let journals = replay::files(engine)?;
+    if journals.is_empty() {
+        return Err(Flaw::Damaged("the engine's journal is missing".to_owned()));
+    }
+    for (number, path) in journals {
+        let (bytes, _) = tail::read(&path).map_err(Flaw::Unread)?;
+        let mut rest = 0;
+        while let Ok(frame) = Frame::read(&bytes[rest..]) {
+            rest += frame.length;
+        }
+        // The engine writes to it only while a store is made.
+        if !tail::is_end(&bytes, rest) {
+            return Err(Flaw::Damaged(format!("store/{number}.jnl from byte {rest} on")));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the list of a keyspace's tables against its hash: `current` names the list by number, and holds the hash.

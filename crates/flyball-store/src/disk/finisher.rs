@@ -1,5 +1,5 @@
 //! The thread beside the writer: it shows what is on disk to everybody while the writer is at the next batch. Where nobody
-//! waits for the writer, the writer does that itself: to wake another thread takes longer.
+//! waits for the writer, or a batch is small, the writer does that itself: to wake another thread takes longer.
 
 use super::{
     batch::Batch,
@@ -15,6 +15,10 @@ use std::{
     thread::{self, JoinHandle},
     time::Instant,
 };
+
+/// So few are shown to everybody sooner by the writer itself; those who wait for it then go together with those who come
+/// again.
+const FEW: usize = 32;
 
 pub(crate) struct Finisher {
     desk: Arc<Desk>,
@@ -43,7 +47,8 @@ impl Finisher {
 
     /// Shows a batch to everybody, after all before it, now or soon.
     pub fn finish(&self, batch: Batch) {
-        if self.desk.count() == 0 && self.unfinished.load(Ordering::Acquire) == 0 {
+        let is_short = batch.len() <= FEW || self.desk.count() == 0;
+        if is_short && self.unfinished.load(Ordering::Acquire) == 0 {
             return batch.finish(&self.desk);
         }
         self.unfinished.fetch_add(1, Ordering::Relaxed);
@@ -78,6 +83,7 @@ mod tests {
         core::{Core, State},
         disk::patience::Patience,
     };
+    use futures::FutureExt;
 
     #[test]
     fn batches_are_shown_in_their_order_whoever_shows_them() {
@@ -85,7 +91,7 @@ mod tests {
         let desk = Arc::new(Desk::new(Arc::new(core)));
         let finisher = Finisher::start(desk.clone()).unwrap();
         let mut patience = Patience::new(Instant::now());
-        let put = |n: u64| desk.commit(&[Op::put(format!("/{n}"), "v", Expect::Absent)]).unwrap();
+        let put = |n: u64| desk.commit(vec![Op::put(format!("/{n}"), "v", Expect::Absent)]).unwrap();
         let mut answers = vec![put(1)];
         for n in 2..=3_000 {
             let batch = desk.take(&mut patience).unwrap();
@@ -100,7 +106,9 @@ mod tests {
         }
         finisher.finish(desk.take(&mut patience).unwrap());
         finisher.end();
-        let revisions = answers.into_iter().map(|mut answer| answer.try_recv().unwrap().unwrap().revision);
+        let revisions = answers
+            .into_iter()
+            .map(|commit| commit.answer().now_or_never().unwrap().unwrap().revision);
         assert!(revisions.eq(1..=3_000));
         assert_eq!(desk.core.revision(), 3_000);
     }

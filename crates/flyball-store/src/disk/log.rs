@@ -1,105 +1,97 @@
 //! What is kept on disk: every record that the latest state or the history needs, by revision, and one line that sums
-//! them up. Commits of a batch reach the disk in one atomic write.
+//! them up. Commits of a batch reach the journal in one atomic write, and tables later.
 
 use super::{
     directory::Directory,
-    engine, journal,
-    room::Room,
-    summary::{Summary, record_key, summary_key},
+    journal::{Journal, LONG, Spare},
+    mover::Mover,
+    pending::Pending,
+    recovery::{create, recover, refused, renew},
+    summary::{Key, Summary, record_key},
+    tables::Tables,
     values::Engine,
 };
-use crate::{Error, Result};
-use crate::{core::State, history::Change, plan::Plan, record::Record, resident::Residents};
-use fjall::{
-    Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode,
-    config::{BlockSizePolicy, FilterPolicy, PinningPolicy},
-};
-use std::{io, path::Path, sync::Arc};
+use crate::Result;
+use crate::{core::Core, core::State, history::Change, plan::Plan, record::Record, resident::Residents};
+use std::{mem, sync::Arc};
 
-/// So many records of a backup are written together.
-const FILLED_AT_ONCE: usize = 1_000;
+/// A log that was opened and is not written to yet.
+pub(crate) struct Opened {
+    tables: Tables,
+    journal: Journal,
+    engine: Arc<Engine>,
+}
 
-/// So many summaries that no longer hold are left where they are, before all of them are removed.
-const MOST_STALE: usize = if cfg!(test) { 64 } else { 16_384 };
-
-/// The log of a data directory, as the engine keeps it.
+/// The log of a data directory.
 pub(crate) struct Log {
     summary: Summary,
-    /// The revisions of summaries that no longer hold. To remove each with the next would make all tables of the engine
-    /// overlap, which then have to be merged.
-    stale: Vec<u64>,
-    records: Keyspace,
-    database: Database,
-    room: Room,
+    journal: Journal,
+    /// What the journal's file holds.
+    pending: Arc<Pending>,
+    engine: Arc<Engine>,
+    mover: Mover,
+}
+
+impl Opened {
+    /// Stops the engine; says what there is to be found when it starts again.
+    pub fn close(self) -> String {
+        self.tables.summary.text()
+    }
 }
 
 impl Log {
     /// Opens the log, verifies all of it, and reads the state that it leads to, of which so many bytes of values will be in
     /// memory; makes an empty one where there is none.
-    pub fn open(directory: &Directory, memory: usize) -> Result<(Log, State)> {
-        let (log, state) = if directory.has_store()? {
-            Log::recover(directory)?
+    pub fn open(directory: &Directory, memory: usize) -> Result<(Opened, State)> {
+        let (tables, journal, state) = if directory.has_store()? {
+            recover(directory)?
         } else {
-            (directory.create(|| Log::create(directory))?, State::default())
+            let (tables, journal) = directory.create(|| create(directory))?;
+            (tables, journal, State::default())
         };
-        let engine = Engine::new(directory.path.clone(), log.database.clone(), log.records.clone());
-        let disk = Some((Arc::new(engine), Residents::new(memory)));
-        Ok((log, State { disk, ..state }))
+        let (database, records) = (tables.database.clone(), tables.records.clone());
+        let engine = Arc::new(Engine::new(directory.path.clone(), database, records));
+        let disk = Some((engine.clone(), Residents::new(memory)));
+        Ok((Opened { tables, journal, engine }, State { disk, ..state }))
     }
 
-    fn create(directory: &Directory) -> Result<Log> {
-        let started = start(&directory.engine()).and_then(|(database, records)| {
-            let summary = Summary::default();
-            records.insert(summary.key(), summary.bytes())?;
-            database.persist(PersistMode::SyncAll)?;
-            let room = Room::of_new(&directory.engine());
-            Ok(Log { summary, stale: Vec::new(), records, database, room })
-        });
-        started.map_err(|error| refused(directory, error))
+    /// Starts to move what is written to tables, and out of memory where there is no room for it.
+    pub fn start(opened: Opened, core: Arc<Core>, directory: &Directory) -> Result<Log> {
+        let Opened { tables, journal, engine } = opened;
+        let (summary, pending) = (tables.summary, Arc::default());
+        engine.add(&pending);
+        let mover = Mover::start(tables, core, engine.clone(), directory.journal(), journal.number() + 1);
+        let mover = mover.map_err(|source| directory.failed(source))?;
+        Ok(Log { summary, journal, pending, engine, mover })
     }
 
     /// Makes a log of records that are all in the past of a revision, without a history.
     pub fn fill(directory: &Directory, revision: u64, mut next: impl FnMut() -> Result<Option<Record>>) -> Result<()> {
-        let refused = |error| refused(directory, error);
-        let (database, records) = start(&directory.engine()).map_err(refused)?;
+        let (mut tables, journal) = create(directory)?;
         let mut summary = Summary { revision, compacted: revision, ..Summary::default() };
-        let mut batch = database.batch();
+        let (mut chunk, mut bytes) = (Vec::new(), 0);
         for position in 0.. {
-            let Some(record) = next()? else { break };
-            let record = record.at(position);
-            summary.add(&record);
-            batch.insert(&records, record_key(&record), record.bytes().clone());
-            if batch.len() == FILLED_AT_ONCE {
-                std::mem::replace(&mut batch, database.batch()).commit().map_err(refused)?;
+            let record = next()?.map(|record| record.at(position));
+            let is_last = record.is_none();
+            if let Some(record) = record {
+                summary.add(&record);
+                bytes += record.size();
+                chunk.push(record);
+            }
+            if is_last || bytes as u64 >= LONG {
+                chunk.sort_unstable_by_key(record_key);
+                let pending = Pending::default();
+                mem::take(&mut chunk).into_iter().for_each(|record| pending.put(record));
+                tables.take_in(&pending, summary).map_err(|error| refused(directory, error))?;
+                bytes = 0;
+            }
+            if is_last {
+                break;
             }
         }
-        batch.insert(&records, summary.key(), summary.bytes());
-        batch.commit().and_then(|()| database.persist(PersistMode::SyncAll)).map_err(refused)
-    }
-
-    fn recover(directory: &Directory) -> Result<(Log, State)> {
-        let path = directory.engine();
-        let journaled = engine::verify(&path).map_err(|flaw| flaw.at(directory))?;
-        let (database, records) = start(&path).map_err(|error| refused(directory, error))?;
-        let last = records
-            .last_key_value()
-            .map(Guard::value)
-            .transpose()
-            .map_err(|error| refused(directory, error))?;
-        let summary = last.as_deref().and_then(Summary::read);
-        let Some(summary) = summary.filter(|summary| journaled.is_none_or(|expected| expected == *summary)) else {
-            return Err(directory.damaged("what was written last is missing"));
-        };
-        let sealed = directory.sealed()?;
-        if sealed.as_ref().is_some_and(|sealed| *sealed != summary.text()) {
-            return Err(directory.damaged("it is not as it was closed"));
-        }
-        let (state, stale) = load(directory, &records, &summary)?;
-        if sealed.is_some() {
-            directory.unseal()?;
-        }
-        let room = Room::after(&path, journal::last(&path).map_err(|flaw| flaw.at(directory))?);
-        Ok((Log { summary, stale, records, database, room }, state))
+        renew(directory, journal.number() + 1, &summary)
+            .and_then(|_| journal.end().remove())
+            .map_err(|source| directory.failed(source))
     }
 
     /// Stops the engine; says what there is to be found when it starts again.
@@ -109,117 +101,145 @@ impl Log {
 
     /// Moves everything from the journal to tables, and frees what is not needed there.
     #[cfg(test)]
-    pub fn flush(&self) -> fjall::Result<()> {
-        self.records.rotate_memtable_and_wait()?;
-        self.records.major_compact()
+    pub fn flush(&mut self) -> fjall::Result<()> {
+        let spare = self.mover.spare()?;
+        self.rotate(spare)?;
+        self.mover.wait();
+        self.engine.compact()
     }
 
-    /// Makes room in the journal for what comes after so many bytes.
-    pub fn make_room(&mut self, written: usize) {
-        self.room.advance(written as u64);
+    /// Goes on to the next file of the journal, if it is time for that.
+    pub fn make_room(&mut self) -> fjall::Result<()> {
+        if self.journal.is_full() {
+            let spare = self.mover.spare()?;
+            return self.rotate(spare);
+        }
+        if self.journal.is_half_full() {
+            self.mover.prepare();
+        }
+        match self.journal.is_nearly_full().then(|| self.mover.try_spare()).flatten() {
+            Some(spare) => self.rotate(spare?),
+            None => Ok(()),
+        }
+    }
+
+    fn rotate(&mut self, spare: Spare) -> fjall::Result<()> {
+        let journal = mem::replace(&mut self.journal, Journal::start(spare, &self.summary)?);
+        let pending = mem::take(&mut self.pending);
+        self.engine.add(&self.pending);
+        self.mover.take(pending, journal.end(), self.summary);
+        Ok(())
     }
 
     /// Writes planned changes and removes what only the history needed that is gone up to `cut`; returns when it is on disk.
     pub fn write(&mut self, plan: &Plan, cut: u64, gone: &[Change]) -> fjall::Result<()> {
-        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         let revision = plan.revision().unwrap_or(self.summary.revision);
         let mut summary = Summary { revision, compacted: cut, ..self.summary };
-        for Change { record, .. } in &plan.changes {
-            batch.insert(&self.records, record_key(record), record.bytes().clone());
-            summary.add(record);
-        }
-        for change in gone {
-            let removal = Some(&change.record).filter(|record| record.is_removal());
-            for record in change.previous.iter().chain(removal) {
-                batch.remove(&self.records, record_key(record));
-                summary.remove(record);
-            }
-        }
-        if summary.revision != self.summary.revision {
-            self.stale.push(self.summary.revision);
-        }
-        if self.stale.len() >= MOST_STALE {
-            self.stale
-                .drain(..)
-                .for_each(|revision| batch.remove(&self.records, summary_key(revision)));
-        }
-        batch.insert(&self.records, summary.key(), summary.bytes());
-        batch.commit()?;
+        plan.changes.iter().for_each(|change| summary.add(&change.record));
+        let removed: Vec<Key> = gone
+            .iter()
+            .flat_map(|change| {
+                let removal = Some(&change.record).filter(|record| record.is_removal());
+                change.previous.iter().chain(removal)
+            })
+            .inspect(|record| summary.remove(record))
+            .map(record_key)
+            .collect();
+        self.journal.write(|draft| {
+            plan.changes
+                .iter()
+                .for_each(|change| draft.put(record_key(&change.record), change.record.bytes()));
+            removed.iter().for_each(|key| draft.remove(*key));
+            draft.put(summary.key(), &summary.bytes());
+        })?;
+        self.pending.add(&plan.changes, removed);
         self.summary = summary;
         Ok(())
     }
 }
 
-/// Starts the engine. Its cache is small, because values that are read are kept in memory by themselves, and so are its
-/// tables in memory, because they keep values from being freed. A record is in one table only, which needs no filter to be
-/// found. Of several workers one would turn around without rest while another compacts.
-fn start(path: &Path) -> fjall::Result<(Database, Keyspace)> {
-    let database = Database::builder(path).cache_size(4 << 20).worker_threads(1).open()?;
-    let options = || {
-        KeyspaceCreateOptions::default()
-            .max_memtable_size(8 << 20)
-            .data_block_size_policy(BlockSizePolicy::all(8 << 10))
-            .filter_policy(FilterPolicy::disabled())
-            .index_block_pinning_policy(PinningPolicy::all(true))
-            .filter_block_pinning_policy(PinningPolicy::all(false))
-    };
-    let records = database.keyspace("records", options)?;
-    Ok((database, records))
-}
-
-/// Reads the state that a summary sums up, and which summaries no longer hold.
-fn load(directory: &Directory, records: &Keyspace, summary: &Summary) -> Result<(State, Vec<u64>)> {
-    let mut stale = Vec::new();
-    let mut state = State { revision: summary.revision, ..State::default() };
-    state.history.cut(summary.compacted);
-    let mut found = Summary { records: 0, sum: 0, ..*summary };
-    for pair in records.iter() {
-        let (at, bytes) = pair.into_inner().map_err(|error| refused(directory, error))?;
-        if Summary::is_at(&at) {
-            let read = Summary::read(&bytes).ok_or_else(|| directory.damaged("a summary cannot be read"))?;
-            stale.extend(Some(read.revision).filter(|revision| *revision != summary.revision));
-            continue;
-        }
-        let record = Record::read_outline(&bytes).filter(|record| record_key(record) == at[..]);
-        let record = record.ok_or_else(|| directory.damaged("a record cannot be read"))?;
-        found.add(&record);
-        state
-            .restore(record)
-            .ok_or_else(|| directory.damaged("a record contradicts an earlier one"))?;
-    }
-    if found != *summary {
-        return Err(directory.damaged("records are missing"));
-    }
-    Ok((state, stale))
-}
-
-/// Says what the engine's refusal means to a user.
-fn refused(directory: &Directory, error: fjall::Error) -> Error {
-    if let fjall::Error::Locked = error {
-        return Error::InUse { path: directory.path.clone() };
-    }
-    let mut causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
-    match causes.find_map(|cause| cause.downcast_ref::<io::Error>()) {
-        Some(io) if !is_damage(io.kind()) => directory.failed(io::Error::new(io.kind(), io.to_string())),
-        _ => directory.damaged(format!("the engine says {error:?}")),
-    }
-}
-
-/// Whether an error speaks of what a file holds, and not of the way to it.
-fn is_damage(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
-    matches!(kind, InvalidData | InvalidInput | NotFound | UnexpectedEof)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::damage;
+    use crate::{
+        Options, Range,
+        disk::{damage, replay, tables::MOST_STALE, writer::Writer},
+    };
+    use std::fs;
 
     /// How many summaries there are.
     fn summaries(log: &Log) -> usize {
-        let keys = log.records.iter().map(|pair| pair.key().unwrap());
-        keys.filter(|key| Summary::is_at(key)).count()
+        let keys = log.engine.keys();
+        keys.iter().filter(|key| Summary::is_at(key)).count()
+    }
+
+    /// What is at a key.
+    fn value(writer: &Writer, key: &str) -> bytes::Bytes {
+        writer.desk.core.get(key.as_bytes()).unwrap().unwrap().value
+    }
+
+    #[test]
+    fn values_are_found_wherever_they_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { memory_bytes: 0, ..Options::default() };
+        let mut writer = damage::open_with(directory.path(), options);
+        let big = "b".repeat(100_000);
+        let names: Vec<_> = (0..100).map(|n| format!("/{n:03}")).collect();
+        for name in &names {
+            damage::put(&mut writer, name, &format!("{name}{big}"));
+            writer.make_room();
+        }
+        assert!(names.iter().all(|name| value(&writer, name) == format!("{name}{big}")));
+        let found = writer
+            .desk
+            .core
+            .find(Range::default())
+            .and_then(|found| writer.desk.core.read(&found))
+            .unwrap();
+        assert!(found.entries.iter().all(|entry| entry.value.len() == big.len() + 4) && found.entries.len() == 100);
+        writer.close();
+        let writer = damage::open_with(directory.path(), options);
+        assert!(names.iter().all(|name| value(&writer, name) == format!("{name}{big}")));
+    }
+
+    #[test]
+    fn a_crash_at_any_moment_of_the_move_loses_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, journal) = (directory.path().join("store"), directory.path().join("store/journal"));
+        let mut writer = damage::open(directory.path());
+        damage::put(&mut writer, "/a", "one");
+        damage::put(&mut writer, "/a", "two");
+        // What the journal was before it was moved comes back beside what it became.
+        let before = fs::read(journal.join("0.jnl")).unwrap();
+        writer.log.flush().unwrap();
+        damage::put(&mut writer, "/b", "three");
+        drop(writer);
+        fs::write(journal.join("0.jnl"), &before).unwrap();
+        let writer = damage::open(directory.path());
+        assert_eq!(
+            (value(&writer, "/a"), value(&writer, "/b"), writer.desk.core.revision()),
+            ("two".into(), "three".into(), 3)
+        );
+        drop(writer);
+        // Everything is in tables, and the next file of the journal was not made.
+        let mut writer = damage::open(directory.path());
+        damage::put(&mut writer, "/b", "four");
+        drop(writer);
+        let (last, file) = replay::files(&journal).ok().unwrap().pop().unwrap();
+        let held = fs::read(&file).unwrap();
+        drop(damage::open(directory.path()));
+        assert!(!file.exists());
+        fs::remove_dir_all(&journal).unwrap();
+        fs::create_dir(&journal).unwrap();
+        fs::write(journal.join(format!("{last}.jnl")), held).unwrap();
+        let writer = damage::open(directory.path());
+        assert_eq!((value(&writer, "/b"), writer.desk.core.revision()), ("four".into(), 4));
+        drop(writer);
+        // Without any of it something may be missing.
+        fs::remove_dir_all(&journal).unwrap();
+        fs::create_dir(&journal).unwrap();
+        let refused = Writer::open(directory.path().to_owned(), Options::default()).err().unwrap().to_string();
+        assert!(refused.contains("what was written last is missing"), "{refused} {}", path.display());
     }
 
     #[test]
@@ -227,15 +247,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut writer = damage::open(directory.path());
         let mut most = 0;
-        for n in 0..MOST_STALE + 10 {
+        for n in 0..MOST_STALE + 3 {
             damage::put(&mut writer, &format!("/{n}"), "v");
+            writer.log.flush().unwrap();
             most = most.max(summaries(&writer.log));
         }
-        assert_eq!((most, summaries(&writer.log)), (MOST_STALE, 11));
+        assert_eq!((most, summaries(&writer.log)), (MOST_STALE, 4));
         writer.close();
         let mut writer = damage::open(directory.path());
-        for n in 0..MOST_STALE - 10 {
+        for n in 0..MOST_STALE - 3 {
             damage::put(&mut writer, &format!("/{n}"), "w");
+            writer.log.flush().unwrap();
         }
         assert_eq!(summaries(&writer.log), 1);
     }

@@ -13,13 +13,16 @@ pub(crate) struct Summary {
     pub sum: u64,
 }
 
+/// Where something is kept: a revision and a position in its commit.
+pub(crate) type Key = [u8; 12];
+
 /// Where a record would be after all others of its commit: no commit has so many.
 const LAST: [u8; 4] = [u8::MAX; 4];
 
 impl Summary {
     /// Where the summary is kept: after the records of its revision. It moves on with the records, because a key that
     /// stayed in one place would make all tables of the engine overlap.
-    pub fn key(&self) -> [u8; 12] {
+    pub fn key(&self) -> Key {
         summary_key(self.revision)
     }
 
@@ -60,16 +63,16 @@ impl Summary {
 }
 
 /// Where the summary of a revision is kept.
-pub(crate) fn summary_key(revision: u64) -> [u8; 12] {
+pub(crate) fn summary_key(revision: u64) -> Key {
     key(revision, LAST)
 }
 
 /// Where a record is kept.
-pub(crate) fn record_key(record: &Record) -> [u8; 12] {
+pub(crate) fn record_key(record: &Record) -> Key {
     key(record.revision(), record.position().to_be_bytes())
 }
 
-fn key(revision: u64, position: [u8; 4]) -> [u8; 12] {
+fn key(revision: u64, position: [u8; 4]) -> Key {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&revision.to_be_bytes());
     key[8..].copy_from_slice(&position);

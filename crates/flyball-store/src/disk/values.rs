@@ -1,6 +1,6 @@
 //! Reads values from the engine beside the writer, until the store is closed.
 
-use super::summary::record_key;
+use super::{pending::Pending, summary::record_key};
 use crate::{Error, Result, record::Record, view::View};
 use fjall::{Database, Keyspace, Readable, Snapshot};
 use std::{
@@ -16,47 +16,93 @@ const LONG: usize = 16;
 pub(crate) struct Engine {
     path: PathBuf,
     opened: RwLock<Option<(Database, Keyspace)>>,
+    /// What is not in tables yet, oldest first.
+    pending: RwLock<Arc<[Arc<Pending>]>>,
 }
 
 /// The values in the engine at one moment. What is removed afterwards is kept there as long as this is.
 pub(crate) struct Values {
     engine: Arc<Engine>,
+    pending: Arc<[Arc<Pending>]>,
     at: Snapshot,
 }
 
 impl Engine {
     pub fn new(path: PathBuf, database: Database, records: Keyspace) -> Engine {
-        Engine { path, opened: RwLock::new(Some((database, records))) }
+        let (opened, pending) = (RwLock::new(Some((database, records))), RwLock::new(Arc::new([]) as Arc<[_]>));
+        Engine { path, opened, pending }
+    }
+
+    /// Reads also what is going to be in this, from now on.
+    pub fn add(&self, pending: &Arc<Pending>) {
+        let mut all = self.pending.write().unwrap_or_else(PoisonError::into_inner);
+        *all = all.iter().chain([pending]).cloned().collect();
+    }
+
+    /// Reads no longer what is in tables by now.
+    pub fn forget(&self, pending: &Arc<Pending>) {
+        let mut all = self.pending.write().unwrap_or_else(PoisonError::into_inner);
+        *all = all.iter().filter(|it| !Arc::ptr_eq(it, pending)).cloned().collect();
     }
 
     /// What the engine holds now; nothing where it is closed.
     pub fn view(self: &Arc<Self>) -> View {
         let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
-        let values = |(database, _): &(Database, _)| View::of(Values { engine: self.clone(), at: database.snapshot() });
+        // First what is pending: what leaves it meanwhile is in tables already.
+        let pending = self.pending.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let values = |(database, _): &(Database, _)| {
+            let at = database.snapshot();
+            View::of(Values { engine: self.clone(), pending, at })
+        };
         opened.as_ref().map(values).unwrap_or_default()
+    }
+
+    /// Frees what is not needed in tables.
+    #[cfg(test)]
+    pub fn compact(&self) -> fjall::Result<()> {
+        let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        opened.as_ref().map_or(Ok(()), |(_, records)| records.major_compact())
+    }
+
+    /// The keys of everything that is in tables.
+    #[cfg(test)]
+    pub fn keys(&self) -> Vec<Vec<u8>> {
+        let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, records) = opened.as_ref().unwrap();
+        records.iter().map(|pair| pair.key().unwrap().to_vec()).collect()
     }
 
     /// Waits for those who read, and lets nobody read any more.
     pub fn close(&self) {
         let opened = self.opened.write().unwrap_or_else(PoisonError::into_inner).take();
         drop(opened);
+        *self.pending.write().unwrap_or_else(PoisonError::into_inner) = Arc::new([]);
     }
 }
 
 impl Values {
     /// Reads a record of which only the outline is in memory.
     pub fn read(&self, outline: &Record) -> Result<Record> {
+        if let Some(record) = self.read_pending(outline) {
+            return Ok(record);
+        }
         let opened = self.engine.opened.read().unwrap_or_else(PoisonError::into_inner);
         let (_, records) = opened.as_ref().ok_or(Error::Closed)?;
         let found = self.at.get(records, record_key(outline)).map_err(|error| self.failed(error))?;
         self.record(outline, found.as_deref())
     }
 
+    fn read_pending(&self, outline: &Record) -> Option<Record> {
+        let key = record_key(outline);
+        let found = self.pending.iter().rev().find_map(|pending| pending.get(&key));
+        found.filter(|record| record.is_same(outline))
+    }
+
     /// Reads many such records; those that were written one after the other are read so, too.
     pub fn read_all(&self, outlines: &[&Record]) -> Result<Vec<Record>> {
-        let mut order: Vec<usize> = (0..outlines.len()).collect();
+        let mut found: Vec<_> = outlines.iter().map(|outline| self.read_pending(outline)).collect();
+        let mut order: Vec<usize> = (0..outlines.len()).filter(|at| found[*at].is_none()).collect();
         order.sort_unstable_by_key(|at| record_key(outlines[*at]));
-        let mut found = vec![None; outlines.len()];
         let is_near = |a: &usize, b: &usize| outlines[*b].revision() - outlines[*a].revision() <= NEAR;
         for run in order.chunk_by(is_near) {
             let wanted: Vec<&Record> = run.iter().map(|at| outlines[*at]).collect();

@@ -28,14 +28,14 @@ pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<Desk>>) {
     }
     let mut patience = Patience::new(Instant::now());
     while let Some(batch) = desk.take(&mut patience) {
-        let (count, written, started) = (batch.len(), batch.plan.size(), Instant::now());
+        let (count, started) = (batch.len(), Instant::now());
         if let Some(batch) = writer.persist(batch) {
             let took = started.elapsed();
             finisher.finish(batch);
             patience.renew(count, desk.count(), took, Instant::now());
         }
         // Not before: this keeps nobody waiting.
-        writer.log.make_room(written);
+        writer.make_room();
     }
     finisher.end();
     writer.close();
@@ -60,8 +60,10 @@ pub(crate) struct Writer {
 impl Writer {
     pub fn open(path: PathBuf, options: Options) -> Result<Writer> {
         let directory = Directory::open(&path)?;
-        let (log, state) = Log::open(&directory, options.memory_bytes)?;
-        let desk = Arc::new(Desk::new(Arc::new(Core::new(options, state))));
+        let (opened, state) = Log::open(&directory, options.memory_bytes)?;
+        let core = Arc::new(Core::new(options, state));
+        let log = Log::start(opened, core.clone(), &directory)?;
+        let desk = Arc::new(Desk::new(core));
         Ok(Writer { desk, log, failure: None, directory })
     }
 
@@ -72,6 +74,13 @@ impl Writer {
         if self.failure.is_none() {
             // Without the seal the directory is opened as after a crash.
             self.directory.seal(&contents).ok();
+        }
+    }
+
+    /// Makes room for the next batch.
+    pub fn make_room(&mut self) {
+        if self.failure.is_none() {
+            self.failure = self.log.make_room().err().map(Arc::new);
         }
     }
 
@@ -93,7 +102,7 @@ impl Writer {
         match &self.failure {
             None => Some(batch),
             Some(failure) => {
-                batch.refuse(&self.desk, &self.directory.path, failure);
+                batch.refuse(&self.directory.path, failure);
                 None
             }
         }
@@ -104,6 +113,7 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::{Expect, Op, disk::damage};
+    use futures::FutureExt;
 
     #[test]
     fn after_a_failed_write_nothing_is_written_and_reads_go_on() {
@@ -111,10 +121,10 @@ mod tests {
         let mut writer = damage::open(directory.path());
         damage::put(&mut writer, "/a", "one");
         writer.failure = Some(Arc::new(fjall::Error::Poisoned));
-        let mut answer = writer.desk.commit(&[Op::put("/a", "two", Expect::Anything)]).unwrap();
+        let commit = writer.desk.commit(vec![Op::put("/a", "two", Expect::Anything)]).unwrap();
         let batch = writer.desk.take(&mut Patience::new(Instant::now())).unwrap();
         assert!(writer.persist(batch).is_none());
-        let text = answer.try_recv().unwrap().unwrap_err().to_string();
+        let text = commit.answer().now_or_never().unwrap().unwrap_err().to_string();
         let expected = "write to the data directory DIR: nothing is written until the store is opened again";
         assert_eq!(text.replace(&directory.path().display().to_string(), "DIR"), expected);
         assert_eq!(writer.desk.core.get(b"/a").unwrap().unwrap().value, "one");

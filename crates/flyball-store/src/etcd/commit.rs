@@ -9,7 +9,7 @@ use super::{
         TxnRequest, TxnResponse,
     },
 };
-use crate::{Backend, Committed, Entry, Error, Expect, Op, Result, plan::refuse_duplicates, record::Record};
+use crate::{Backend, Committed, Entry, Error, Expect, Op, Result, record::Record, wish::refuse_duplicates};
 use std::slice::Iter;
 
 impl Remote {
