@@ -195,10 +195,18 @@ impl Cache {
         live.map(|followed| followed.mirror.clone()).collect()
     }
 
-    /// The fullest mirror of every kind.
+    /// Every mirror, also those of the same kind.
     pub(crate) fn mirrors(&self) -> Vec<Arc<Mirror>> {
-        let ids: Vec<_> = self.lock().mirrors.keys().cloned().collect();
-        ids.iter().filter_map(|id| self.mirror(id)).collect()
+        let state = self.lock();
+        let live = state.mirrors.values().flatten().filter_map(Weak::upgrade);
+        live.map(|followed| followed.mirror.clone()).collect()
+    }
+
+    /// Every mirror, in order of kind and selection.
+    pub(crate) fn mirrors_in_order(&self) -> Vec<Arc<Mirror>> {
+        let mut mirrors = self.mirrors();
+        mirrors.sort_by_cached_key(|mirror| (mirror.kind().id(), mirror.kind().selection.to_string()));
+        mirrors
     }
 
     /// The mirror of a kind, in its form or a fuller one, followed from now on if it was not before.

@@ -26,7 +26,7 @@ use kube::{
     api::{ApiResource, DynamicObject, PartialObjectMeta},
 };
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 /// A reconcile's view of the cluster, from the object that it reconciles.
 #[derive(Clone)]
@@ -126,11 +126,13 @@ impl Context {
     ///
     /// It waits until all those kinds have been listed.
     pub async fn dependents(&self) -> Result<Vec<Relative>> {
-        let mut dependents = Vec::new();
+        let (mut dependents, mut seen) = (Vec::new(), HashSet::new());
         for mirror in self.operator.cache.mirrors() {
             mirror.ready().await?;
-            let objects = mirror.dependents_of(&self.object.uid).into_iter();
-            dependents.extend(objects.map(|object| Relative::new(&mirror, &object)));
+            // Of one kind there may be several, which select the same object.
+            let mut objects = mirror.dependents_of(&self.object.uid);
+            objects.retain(|object| seen.insert(object.uid.clone()));
+            dependents.extend(objects.iter().map(|object| Relative::new(&mirror, object)));
         }
         Ok(dependents)
     }

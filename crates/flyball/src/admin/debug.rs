@@ -116,11 +116,14 @@ async fn errors(State(operator): State<Arc<Shared>>, Query(which): Query<Which>)
 }
 
 async fn caches(State(operator): State<Arc<Shared>>) -> Response {
-    let caches = operator.cache.mirrors().into_iter().map(|mirror| {
+    let caches = operator.cache.mirrors_in_order().into_iter().map(|mirror| {
         let watch = mirror.watch_state();
         json!({
             "apiVersion": watch.api_version,
             "kind": watch.kind,
+            "selector": watch.selector,
+            "namespaces": watch.namespaces,
+            "metadata": watch.metadata,
             "objects": watch.objects,
             "bytes": watch.bytes,
             "listed": watch.synced,

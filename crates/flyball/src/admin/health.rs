@@ -61,8 +61,12 @@ fn liveness(operator: &Shared) -> Vec<Answer> {
 /// Whether the process can do its work, or take it over at once.
 fn readiness(operator: &Shared) -> Vec<Answer> {
     let mut answers = vec![("ping".to_owned(), Ok(String::new()))];
-    for mirror in operator.cache.mirrors() {
-        let (name, watch) = (format!("cache-{}", mirror.kind().resource.plural), mirror.watch_state());
+    for mirror in operator.cache.mirrors_in_order() {
+        let watch = mirror.watch_state();
+        let name = match &*watch.selector {
+            "" => format!("cache-{}", mirror.kind().resource.plural),
+            selector => format!("cache-{}:{selector}", mirror.kind().resource.plural),
+        };
         let failure = watch.last_error.map(|error| error.to_string());
         let failing = watch.failing_since.map(|since| since.elapsed()).unwrap_or_default();
         answers.push((

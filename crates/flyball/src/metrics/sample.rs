@@ -29,26 +29,31 @@ impl Instruments {
             gauges.clear();
         }
         for operator in operators {
-            for mirror in operator.cache.mirrors() {
-                self.sample_cache(&mirror);
-            }
-            let mut kinds = HashSet::new();
+            self.sample_caches(&operator.cache.mirrors());
+            let mut mirrors = HashSet::new();
             for control in operator.controls() {
                 control.metrics.sample();
                 let depth = self.depth.with([&control.name, &control.name]);
                 depth.set(depth.get() + control.queue.depth() as f64);
-                if kinds.insert(control.mirror.kind().id()) {
+                if mirrors.insert(Arc::as_ptr(&control.mirror)) {
                     self.sample_objects(&control.mirror);
                 }
             }
         }
     }
 
-    fn sample_cache(&self, mirror: &Mirror) {
-        let (kind, usage) = (mirror.kind().name(), mirror.usage());
-        self.cache_objects.with([kind]).inc_by(usage.objects as f64);
-        self.cache_bytes.with([kind]).inc_by(usage.bytes as f64);
-        self.cache_synced.with([kind]).set(f64::from(u8::from(mirror.health().is_well())));
+    /// Of one kind there may be several: it is well if all of them are.
+    fn sample_caches(&self, mirrors: &[Arc<Mirror>]) {
+        let mut ill = HashSet::new();
+        for mirror in mirrors {
+            let (kind, usage) = (mirror.kind().name(), mirror.usage());
+            self.cache_objects.with([kind]).inc_by(usage.objects as f64);
+            self.cache_bytes.with([kind]).inc_by(usage.bytes as f64);
+            if !mirror.health().is_well() {
+                ill.insert(kind);
+            }
+            self.cache_synced.with([kind]).set(f64::from(u8::from(!ill.contains(kind))));
+        }
     }
 
     fn sample_objects(&self, mirror: &Mirror) {

@@ -149,6 +149,49 @@ async fn two_selections_of_a_kind_are_two_caches_and_the_same_is_one() {
     assert_eq!(seen, [("metadata.name=ada", 1, 1), ("metadata.name=bob", 1, 1)]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn each_selection_of_a_kind_is_told_of_and_counted() {
+    let world = World::start().await;
+    world.break_with(|request| {
+        let eves = request.uri().query().is_some_and(|query| query.contains("eve"));
+        eves.then(crate::watching::forbidden)
+    });
+    let (controller, mut names) = telling();
+    let by_name = |name: &str| controller.clone().fields(&format!("metadata.name={name}"));
+    let operator = Operator::new("selector").controller(by_name("ada")).controller(by_name("bob"));
+    let running = world.run(&operator.controller(by_name("eve"))).await;
+    for name in ["ada", "bob", "eve"] {
+        world.create(config_map(name, "a", "1")).await;
+    }
+    assert_eq!(told(&mut names).await, set(["default/ada", "default/bob"]));
+    let mut metrics = running.metrics().text(flyball::metrics::Format::Prometheus);
+    assert!(metrics.contains("flyball_cache_objects{kind=\"ConfigMap\"} 2.0"), "{metrics}");
+    assert!(
+        metrics.contains("resource_count{kind=\"ConfigMap\",namespace=\"default\"} 2.0"),
+        "{metrics}"
+    );
+    assert!(metrics.contains("flyball_cache_synced{kind=\"ConfigMap\"} 0.0"), "{metrics}");
+    let mut config = flyball::Config::default();
+    config.metrics.address = "127.0.0.1".parse().unwrap();
+    let ask = async |path: &str| {
+        let request = http::Request::get(path).body(axum::body::Body::empty()).unwrap();
+        let answer = tower::ServiceExt::oneshot(running.admin(&config), request).await.unwrap();
+        let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(bytes.into()).unwrap()
+    };
+    let ready = ask("/readyz").await;
+    assert!(ready.contains("[+]cache-configmaps:metadata.name=bob ok\n"), "{ready}");
+    assert!(ready.contains("[-]cache-configmaps:metadata.name=eve failed: "), "{ready}");
+    assert!(ask("/debug/caches").await.contains("metadata.name=eve"));
+
+    world.mend();
+    assert_eq!(told(&mut names).await, set([]));
+    pass(Duration::from_secs(60)).await;
+    metrics = running.metrics().text(flyball::metrics::Format::Prometheus);
+    assert!(metrics.contains("flyball_cache_synced{kind=\"ConfigMap\"} 1.0"), "{metrics}");
+    assert_eq!(ask("/readyz").await, "ok");
+}
+
 /// A reconcile of `ada` that answers once.
 async fn once<Fut>(
     world: &World,
