@@ -161,9 +161,10 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Place;
     use crate::{
-        Options, Range,
-        disk::{damage, replay, tables::MOST_STALE, writer::Writer},
+        Options, Range, Value,
+        disk::{damage, fill, replay, tables::MOST_STALE, writer::Writer},
     };
     use std::fs;
 
@@ -200,6 +201,21 @@ mod tests {
         writer.close();
         let writer = damage::open_with(directory.path(), options);
         assert!(names.iter().all(|name| value(&writer, name) == format!("{name}{big}")));
+    }
+
+    #[test]
+    fn a_log_is_filled_with_more_than_fits_into_memory_in_any_order_of_revisions() {
+        let directory = tempfile::tempdir().unwrap();
+        let big = "b".repeat(100_000);
+        let mut left = (0..50_u64).map(|n| {
+            let revision = n * 31 % 50 + 1;
+            let place = Place { revision, created: revision, position: 0 };
+            Ok(Record::put(format!("/{n:02}").as_bytes(), &Value::plain(format!("{n:02}{big}")), place))
+        });
+        fill(directory.path(), 60, || left.next().transpose()).unwrap();
+        let writer = damage::open(directory.path());
+        assert!((0..50).all(|n| value(&writer, &format!("/{n:02}")) == format!("{n:02}{big}")));
+        assert_eq!(writer.desk.core.revision(), 60);
     }
 
     #[test]
