@@ -1,7 +1,7 @@
 //! The finalizer that stands for a controller's `cleanup`: added before the first reconcile, removed after the cleanup, or
 //! when the object need not wait for it any longer.
 
-use crate::{Action, Context, Controller, Error, Event, Outcome, Result, context::attempt, object::Object};
+use crate::{Action, Context, Controller, Event, Result, context::attempt, object::Object};
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams, Request};
 use serde_json::json;
@@ -52,7 +52,7 @@ pub(crate) async fn clean_up(controller: &Controller, ctx: &Context, finalizer: 
     if ctx.current().json().meta().annotation(SKIP).as_deref() == Some("true") {
         return give_up(ctx, finalizer, &format!("the annotation {SKIP} says so")).await;
     }
-    let left = controller.cleanup_deadline.map(|deadline| left(ctx, deadline));
+    let left = time_left(controller, &ctx.object, ctx.operator.clock.now());
     let cleanups = async {
         for cleanup in &controller.cleanup {
             cleanup(ctx.object.clone(), ctx.clone()).await?;
@@ -69,28 +69,22 @@ pub(crate) async fn clean_up(controller: &Controller, ctx: &Context, finalizer: 
             remove(ctx, finalizer).await?;
             Ok(Action::await_change())
         }
-        Ok(Err(error)) => Err(in_time(error, left)),
+        Ok(Err(error)) => Err(error),
         Err(()) => give_up(ctx, finalizer, "it did not succeed in time").await,
     }
 }
 
-/// How much of the deadline is left.
-fn left(ctx: &Context, deadline: Duration) -> Duration {
-    let json = ctx.object.json();
+/// When an object is to go that is being deleted, whatever its cleanup says; nothing if it is not, or may stay for ever.
+pub(crate) fn time_left(controller: &Controller, object: &Object, now: Timestamp) -> Option<Duration> {
+    let deadline = controller
+        .cleanup_deadline
+        .filter(|_| object.terminating && !controller.cleanup.is_empty())?;
+    let json = object.json();
     let meta = json.meta();
     let deleted: Option<Timestamp> = meta.deletion_time().and_then(|time| time.parse().ok());
-    let passed = deleted.map(|deleted| ctx.operator.clock.now().duration_since(deleted));
+    let passed = deleted.map(|deleted| now.duration_since(deleted));
     let passed = passed.and_then(|passed| Duration::try_from(passed).ok()).unwrap_or_default();
-    deadline.saturating_sub(passed)
-}
-
-/// The error, retried when the deadline comes if not before.
-fn in_time(error: Error, left: Option<Duration>) -> Error {
-    match (error.outcome(), left) {
-        (Outcome::Permanent, Some(left)) => Error::retry_after(left, error.to_string()),
-        (Outcome::RetryAfter(delay), Some(left)) if delay > left => Error::retry_after(left, error.to_string()),
-        _ => error,
-    }
+    Some(deadline.saturating_sub(passed))
 }
 
 async fn give_up(ctx: &Context, finalizer: &str, why: &str) -> Result {

@@ -237,6 +237,9 @@ impl Desk {
             Outcome::RetryAfter(delay) => Some(delay),
             Outcome::Retry | Outcome::Permanent => None,
         };
+        // At its deadline an object goes, however often its cleanup may be tried, and whatever was said of the next time.
+        let left = finalizer::time_left(&self.controller, &ctx.object, self.operator.clock.now());
+        let delay = delay.into_iter().chain(left).min();
         tracing::warn!(failures, retry = ?delay, %error, "reconcile failed");
         match delay {
             Some(delay) => self.queue.add_after(key.clone(), delay, job.priority, Why::Retried(failures)),

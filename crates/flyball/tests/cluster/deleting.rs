@@ -190,6 +190,31 @@ async fn an_object_whose_cleanup_does_not_succeed_goes_at_its_deadline_and_not_b
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deadline_holds_also_when_retries_are_over_or_far_apart() {
+    for max_retries in [Some(3), None] {
+        let world = World::start().await;
+        let cleanup = async |_: Arc<ConfigMap>, _: Context| Err(Error::from("the disk is busy"));
+        let backoff = flyball::Backoff {
+            max: Duration::from_secs(600),
+            max_retries,
+            ..Default::default()
+        };
+        let controller = Controller::new(async |_: Arc<ConfigMap>, _: Context| Ok(Action::await_change()))
+            .cleanup(cleanup)
+            .backoff(backoff)
+            .cleanup_deadline(Duration::from_secs(500));
+        let _running = world.run(&Operator::new("cleaner").controller(controller)).await;
+        world.create(config_map("ada", "a", "1")).await;
+        world.until("ada", |map: &ConfigMap| !map.finalizers().is_empty()).await;
+        world.delete::<ConfigMap>("ada").await;
+        pass(Duration::from_secs(495)).await;
+        assert!(world.api::<ConfigMap>().get_opt("ada").await.unwrap().is_some());
+        pass(Duration::from_secs(10)).await;
+        assert!(world.api::<ConfigMap>().get_opt("ada").await.unwrap().is_none(), "{max_retries:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cleanup_that_hangs_is_cancelled_at_its_deadline() {
     let world = World::start().await;
     let cleanup = async |_: Arc<ConfigMap>, _: Context| std::future::pending().await;
