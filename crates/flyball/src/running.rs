@@ -14,9 +14,15 @@ use crate::{
 };
 use futures::FutureExt;
 use kube::Client;
-use std::{mem::take, panic::AssertUnwindSafe, sync::Arc};
-use tokio::{task::JoinSet, time::sleep};
+use std::{mem::take, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
+
+/// How long a stop waits for the API server to take the events that are left.
+const PUBLISHING: Duration = Duration::from_secs(10);
 
 /// What an operator is started with, beside itself and a client.
 #[derive(Default)]
@@ -153,8 +159,12 @@ impl Running {
         }
         let mut publisher = take(&mut self.publisher);
         self.ended.cancel();
+        let operator = self.operator.name.clone();
         drop(self);
-        while publisher.join_next().await.is_some() {}
+        let published = async { while publisher.join_next().await.is_some() {} };
+        if timeout(PUBLISHING, published).await.is_err() {
+            tracing::warn!(operator, "the API server did not take the last events in time");
+        }
     }
 
     fn take(&self) -> JoinSet<()> {

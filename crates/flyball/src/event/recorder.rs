@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +27,9 @@ const RETRY: Backoff = Backoff {
     multiplier: 2.0,
     max_retries: Some(RETRIES),
 };
+
+/// How long the API server may be silent about one.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Takes events from reconciles.
 #[derive(Clone, Debug)]
@@ -205,13 +208,15 @@ impl Desk {
     ) -> Result<Value> {
         let mut failures = 0;
         loop {
-            let error = match self.client.request(request()?).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
+            let error = match timeout(SILENCE, self.client.request(request()?)).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) if is_final(&error) => return Err(error.into()),
+                Ok(Err(error)) => error.into(),
+                Err(_) => crate::Error::from("the API server is silent"),
             };
             failures += 1;
-            if failures > RETRIES || is_final(&error) {
-                return Err(error.into());
+            if failures > RETRIES {
+                return Err(error);
             }
             sleep(RETRY.delay(failures, &self.operator)).await;
         }

@@ -165,7 +165,7 @@ async fn a_controller_that_comes_late_sees_what_is_cached_already_and_lists_noth
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_does_not_wait_for_its_events() {
+async fn neither_a_reconcile_nor_a_stop_waits_for_events_for_ever() {
     let world = World::start().await;
     world.break_with(|request| silence(request, "/events", ""));
     let (sender, mut took) = mpsc::unbounded_channel();
@@ -186,5 +186,13 @@ async fn a_reconcile_does_not_wait_for_its_events() {
     assert!(
         !running.events().query(&Default::default()).is_empty(),
         "they are remembered all the same"
+    );
+    let stopped = Instant::now();
+    running.stop().await;
+    let asked: Vec<String> = world.writes();
+    assert_eq!(
+        (stopped.elapsed().as_secs(), asked.len()),
+        (10, 1),
+        "nor does a stop, for ever: {asked:?}"
     );
 }
