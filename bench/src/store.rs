@@ -18,8 +18,8 @@ const PEER: &str = "etcd";
 /// What the figures are of.
 const WHAT: &str = "\
 store: both are asked through the same trait, ours in this process, etcd over loopback, and both wait for the same disk before
-they acknowledge a put (ours with fdatasync, etcd as it does by default). Gets and ranges are of values written lately unless
-the row says otherwise. Memory and opening are of processes of their own, after they were filled.";
+they acknowledge a put (ours with a synchronous write, etcd as it does by default). Gets and ranges are of values written
+lately unless the row says otherwise. Memory and opening are of processes of their own, after they were filled.";
 
 /// Every figure, measured on both in turns.
 pub fn rows() -> Vec<Row> {
