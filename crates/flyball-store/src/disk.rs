@@ -14,6 +14,8 @@ mod log;
 mod mover;
 mod patience;
 mod pending;
+#[cfg(test)]
+mod power;
 mod recovery;
 pub(crate) mod replay;
 mod summary;

@@ -142,7 +142,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn copy_all(from: &Path, to: &Path) {
+pub fn copy_all(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for file in fs::read_dir(from).unwrap().map(io::Result::unwrap) {
         let to = to.join(file.file_name());

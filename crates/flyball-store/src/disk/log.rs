@@ -99,6 +99,12 @@ impl Log {
         self.summary.text()
     }
 
+    /// The number of the file that is written.
+    #[cfg(test)]
+    pub fn number(&self) -> u64 {
+        self.journal.number()
+    }
+
     /// Moves everything from the journal to tables, and frees what is not needed there.
     #[cfg(test)]
     pub fn flush(&mut self) -> fjall::Result<()> {

@@ -51,6 +51,10 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Found>, Flaw> {
             return Err(flaw(&format!("from byte {rest} on")));
         }
         let Some((before, after)) = last else {
+            // Whatever is beyond the first frame was written when that one was whole.
+            if !tail::is_end(&bytes, bytes.len().min(tail::SECTOR)) {
+                return Err(flaw("has lost its first frame"));
+            }
             unused.push(path);
             continue;
         };

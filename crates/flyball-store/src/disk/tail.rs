@@ -8,7 +8,7 @@ use std::{
 };
 
 /// What a disk writes at once.
-const SECTOR: usize = 512;
+pub(crate) const SECTOR: usize = 512;
 
 /// Reads a file without the zeros that make room at its end; says how long it is with them.
 pub(crate) fn read(path: &Path) -> io::Result<(Vec<u8>, u64)> {
@@ -35,7 +35,8 @@ pub(crate) fn is_end(bytes: &[u8], rest: usize) -> bool {
 }
 
 /// Whether what follows is one frame that a crash cut short. A process that dies leaves the beginning of it; a machine
-/// that dies may leave sectors unwritten, which read as zeros. Nothing follows it in either case.
+/// that dies may leave any of its sectors unwritten, which read as they were: as zeros, or, where the frame before ends in
+/// the same sector, as zeros from there on. Nothing follows it in either case.
 pub(crate) fn is_torn(bytes: &[u8], rest: usize) -> bool {
     let sectors = bytes.chunks(SECTOR).rposition(|sector| !is_hole(sector)).map_or(0, |last| last + 1);
     let written = &bytes[..bytes.len().min(sectors * SECTOR)];
@@ -47,7 +48,8 @@ pub(crate) fn is_torn(bytes: &[u8], rest: usize) -> bool {
         return false;
     }
     let is_beginning = matches!(Frame::read(frame), Err(Broken::Short)) && !frame.ends_with(TRAILER);
-    is_beginning || written.chunks(SECTOR).skip(rest.div_ceil(SECTOR)).any(is_hole)
+    let (first, others) = frame.split_at(frame.len().min(rest.next_multiple_of(SECTOR) - rest));
+    is_beginning || (!first.is_empty() && is_hole(first)) || others.chunks(SECTOR).any(is_hole)
 }
 
 fn is_hole(sector: &[u8]) -> bool {
