@@ -158,4 +158,15 @@ mod tests {
         assert!(bytes.len() as u64 == LONG && bytes.iter().all(|byte| *byte == 0));
         assert_eq!((again.number, fs::read_dir(directory.path()).unwrap().count()), (2, 1));
     }
+
+    #[test]
+    fn a_file_is_not_touched_under_its_old_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::start(Spare::make(directory.path(), 1, LONG).unwrap(), &Summary::default()).unwrap();
+        let held = fs::read(directory.path().join("1.jnl")).unwrap();
+        // Where it cannot get out of the way, it cannot be cleared.
+        fs::create_dir(directory.path().join(CLEARED)).unwrap();
+        assert!(journal.end().again(2).is_err());
+        assert!(fs::read(directory.path().join("1.jnl")).unwrap() == held);
+    }
 }
