@@ -57,14 +57,26 @@ struct Writer {
     path: PathBuf,
     output: Hashing<BufWriter<File>>,
     backup: Backup,
+    draft: Draft,
+}
+
+/// A file that is taken away again unless it gets another name.
+struct Draft(PathBuf);
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // It is not there where it has another name by now.
+        fs::remove_file(&self.0).ok();
+    }
 }
 
 impl Writer {
     fn create(path: PathBuf, revision: u64) -> Result<Writer> {
-        let file = File::create(draft(&path)).map_err(|source| failed("write", &path, source))?;
+        let draft = Draft(draft(&path));
+        let file = File::create(&draft.0).map_err(|source| failed("write", &path, source))?;
         let output = Hashing::new(BufWriter::new(file));
         let backup = Backup { revision, entries: 0 };
-        let mut writer = Writer { path, output, backup };
+        let mut writer = Writer { path, output, backup, draft };
         writer.put(&[FORMAT, &revision.to_be_bytes()])?;
         Ok(writer)
     }
@@ -81,15 +93,15 @@ impl Writer {
         self.put(&[&END.to_be_bytes(), &self.backup.entries.to_be_bytes()])?;
         let hash = self.output.hash();
         self.put(&[&hash])?;
-        let (draft, path) = (draft(&self.path), self.path);
+        let (draft, path) = (&self.draft.0, self.path);
         let failed = |source| failed("write", &path, source);
         let file = self.output.inner.into_inner().map_err(|error| failed(error.into_error()))?;
         file.sync_all().map_err(failed)?;
-        let found = Reader::open(&draft)?.verify()?;
+        let found = Reader::open(draft)?.verify()?;
         if found != self.backup {
             return Err(damaged(&path, "it does not hold what was written"));
         }
-        fs::rename(&draft, &path).map_err(failed)?;
+        fs::rename(draft, &path).map_err(failed)?;
         sync_parent(&path).map_err(failed)?;
         Ok(found)
     }

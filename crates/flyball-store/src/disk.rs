@@ -24,6 +24,7 @@ mod tail;
 mod values;
 mod writer;
 
+pub(crate) use directory::names;
 pub(crate) use values::{Engine, Values};
 
 use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Snapshot, Watch};

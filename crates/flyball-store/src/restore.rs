@@ -1,4 +1,4 @@
-//! Makes a data directory of a backup, beside its place, and puts it there when it is whole.
+//! Makes a data directory of a backup, in a corner of its place, and puts it there when it is whole.
 
 use crate::{
     Backup, Error, Result,
@@ -6,7 +6,8 @@ use crate::{
     disk,
 };
 use std::{
-    fs, io,
+    fs,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
 
@@ -14,33 +15,50 @@ use std::{
 /// saw some of it is told `Compacted` instead of getting other changes under the same numbers.
 const LEAP: u64 = 1_000_000_000;
 
+/// Where the store is made. It is inside of the directory, which may be a disk of its own; nobody opens it while only this is
+/// there.
+const DRAFT: &str = "restoring";
+
 pub(crate) async fn restore(file: PathBuf, directory: PathBuf) -> Result<Backup> {
     backup::blocking(move || place(&file, &directory)).await
 }
 
 fn place(file: &Path, directory: &Path) -> Result<Backup> {
-    let failed = |source| Error::Open { path: directory.to_owned(), source };
-    if !is_empty(directory).map_err(failed)? {
+    let (is_there, is_empty) = look(directory).map_err(|source| Error::open(directory, source))?;
+    if !is_empty {
         return Err(Error::Occupied { path: directory.to_owned() });
     }
     let backup = Reader::open(file)?.verify()?;
-    let mut draft = directory.as_os_str().to_owned();
-    draft.push(".restoring");
-    let draft = PathBuf::from(draft);
-    let mut reader = Reader::open(file)?;
-    disk::fill(&draft, backup.revision + LEAP, || reader.next())?;
+    let placed = make(file, backup, directory);
+    // Where another process restores into the same directory, the draft is that one's.
+    if placed.as_ref().is_err_and(|error| !matches!(error, Error::InUse { .. })) {
+        fs::remove_dir_all(directory.join(DRAFT)).ok();
+        if !is_there {
+            fs::remove_dir(directory).ok();
+        }
+    }
+    placed.map(|()| backup)
+}
+
+/// Makes the store and puts it in its place.
+fn make(file: &Path, backup: Backup, directory: &Path) -> Result<()> {
+    let (draft, mut reader) = (directory.join(DRAFT), Reader::open(file)?);
+    disk::fill(&draft, backup.revision.saturating_add(LEAP), || reader.next())?;
     if reader.backup != backup {
         return Err(backup::damaged(file, "it changed while it was read"));
     }
-    fs::rename(&draft, directory).map_err(failed)?;
-    backup::sync_parent(directory).map_err(failed)?;
-    Ok(backup)
+    let store = directory.join("store");
+    fs::rename(draft.join("store"), &store)
+        .and_then(|()| backup::sync_parent(&store))
+        .and_then(|()| fs::remove_dir_all(&draft))
+        .map_err(|source| Error::open(directory, source))
 }
 
-fn is_empty(directory: &Path) -> io::Result<bool> {
-    match fs::read_dir(directory) {
-        Ok(mut files) => Ok(files.next().is_none()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+/// Whether a directory is there, and whether there is nothing in it but what an interrupted restoration left.
+fn look(directory: &Path) -> io::Result<(bool, bool)> {
+    match disk::names(directory) {
+        Ok(names) => Ok((true, names.iter().all(|name| name == DRAFT))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok((false, true)),
         Err(error) => Err(error),
     }
 }

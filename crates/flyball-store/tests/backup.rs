@@ -123,3 +123,25 @@ async fn a_directory_with_something_in_it_is_not_restored_into() {
     let missing = directory.path().join("missing");
     assert_eq!(refusal(&missing, &directory.path().join("new")).await, "read the backup FILE");
 }
+
+#[tokio::test]
+async fn a_disk_of_its_own_is_restored_into_also_after_an_interruption() {
+    let directory = tempfile::tempdir().unwrap();
+    let (backup, restored) = (directory.path().join("backup"), directory.path().join("restored"));
+    let store = Store::memory();
+    put(&store, "/a", "one").await;
+    store.backup(&backup).await.unwrap();
+    fs::create_dir_all(restored.join("lost+found")).unwrap();
+    fs::create_dir_all(restored.join("restoring/store/half of it")).unwrap();
+    fs::write(restored.join("restoring/unfinished"), "").unwrap();
+    assert!(
+        matches!(Store::open(&restored).await, Err(Error::Foreign { .. })),
+        "it is not opened half restored"
+    );
+    // A disk cannot be replaced by another directory, so what is in it must stay.
+    let found = fs::metadata(restored.join("lost+found")).unwrap().modified().unwrap();
+    Store::restore(&backup, &restored).await.unwrap();
+    assert_eq!(fs::metadata(restored.join("lost+found")).unwrap().modified().unwrap(), found);
+    assert!(!restored.join("restoring").exists());
+    assert_eq!(entries(&Store::open(&restored).await.unwrap()).await, entries(&store).await);
+}

@@ -127,6 +127,17 @@ async fn a_directory_with_other_files_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
+async fn what_a_file_system_keeps_for_itself_is_no_other_file() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("lost+found")).unwrap();
+    put(&Store::open(directory.path()).await.unwrap(), "/a", "one").await;
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("lost+found")).unwrap();
+    fs::write(directory.path().join("thesis.txt"), "ten years").unwrap();
+    assert!(matches!(Store::open(directory.path()).await, Err(Error::Foreign { .. })));
+}
+
+#[tokio::test]
 async fn a_directory_of_another_format_is_refused() {
     let directory = closed().await;
     fs::write(directory.path().join("store/format"), "flyball-store 1\n").unwrap();

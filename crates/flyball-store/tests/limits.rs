@@ -86,6 +86,36 @@ async fn fill(path: &Path) {
     }
 }
 
+/// Files may be no longer than 100 or 200 KiB, which is less than a journal, and than the backup.
+#[tokio::test]
+async fn what_does_not_fit_leaves_nothing_behind() {
+    if let Some(path) = limited() {
+        let store = Store::memory();
+        store.commit(vec![Op::put("/a", "v".repeat(300 << 10), Expect::Absent)]).await.unwrap();
+        println!("\n> {}", store.backup(path.join("large")).await.unwrap_err());
+        let store = Store::memory();
+        store.backup(path.join("small")).await.unwrap();
+        fs::create_dir(path.join("there")).unwrap();
+        for name in ["there", "not there"] {
+            println!("\n> {}", Store::restore(path.join("small"), path.join(name)).await.unwrap_err());
+        }
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (_place, words) = again("what_does_not_fit_leaves_nothing_behind");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 200; exec \"$@\"", "sh"]);
+    let output = shell.args(words).env(DIRECTORY, directory.path()).output().unwrap();
+    let said = said(&output).join("\n").replace(&directory.path().display().to_string(), "DIR");
+    let full =
+        |name| format!("the disk of the data directory DIR/{name} is full: free some space and open the store again");
+    let restored = ["there/restoring", "not there/restoring"].map(full).join("\n");
+    assert_eq!(said, format!("write the backup DIR/large\n{restored}"), "{output:?}");
+    let left = modes(directory.path(), 0o755, 0o644);
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(directory.path().join("there").exists() && !directory.path().join("not there").exists());
+}
+
 #[tokio::test]
 async fn a_read_only_directory_is_said_and_left_as_it_is() {
     if let Some(path) = limited() {

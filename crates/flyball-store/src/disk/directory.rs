@@ -1,8 +1,8 @@
 //! A data directory: who may open it, whether it is one of ours, how a new one comes into being, and whether it was closed.
 
-use crate::{Error, Result};
+use crate::{Error, Result, backup::sync_parent};
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
@@ -22,7 +22,7 @@ impl Directory {
     /// Locks a data directory and checks its format; makes it where there is none.
     pub fn open(path: &Path) -> Result<Directory> {
         let failed = |source| Error::open(path, source);
-        fs::create_dir_all(path).map_err(failed)?;
+        make(path).map_err(failed)?;
         if is_foreign(path).map_err(failed)? {
             return Err(Error::Foreign { path: path.to_owned() });
         }
@@ -77,7 +77,9 @@ impl Directory {
         let filled = fill()?;
         let format = engine.join("format");
         fs::write(&format, format!("{FORMAT}\n")).and_then(|()| sync(&format)).map_err(failed)?;
-        sync(&engine).and_then(|()| sync(&self.path)).map_err(failed)?;
+        // The engine leaves the names of its keyspaces to chance.
+        let places = [&engine.join("keyspaces"), &engine, &self.path];
+        places.into_iter().try_for_each(|place| sync(place)).map_err(failed)?;
         fs::remove_file(&unfinished).and_then(|()| sync(&self.path)).map_err(failed)?;
         Ok(filled)
     }
@@ -129,9 +131,24 @@ fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
+/// Makes a directory, and those above it, so that they will be there.
+fn make(path: &Path) -> io::Result<()> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    fs::create_dir_all(path)?;
+    missing.into_iter().try_for_each(sync_parent)
+}
+
 /// Whether a directory has files but none of a store.
 fn is_foreign(path: &Path) -> io::Result<bool> {
     let ours = ["lock", "store", "unfinished"].map(OsStr::new);
-    let names: Vec<_> = fs::read_dir(path)?.map(|file| Ok(file?.file_name())).collect::<io::Result<_>>()?;
+    let names = names(path)?;
     Ok(!names.is_empty() && !names.iter().any(|name| ours.contains(&name.as_os_str())))
+}
+
+/// What is in a directory, beside what file systems put there themselves.
+pub(crate) fn names(path: &Path) -> io::Result<Vec<OsString>> {
+    let names = fs::read_dir(path)?.map(|file| Ok(file?.file_name()));
+    let is_users = |name: &io::Result<OsString>| name.as_ref().map_or(true, |name| name != "lost+found");
+    names.filter(is_users).collect()
 }
