@@ -29,7 +29,7 @@ const ALONE: [Check; 2] = [
 ];
 
 /// These wait most of the time, so they wait together.
-const TOGETHER: [Check; 9] = [
+const TOGETHER: [Check; 10] = [
     ("a store sees what another one commits", || two_stores().boxed_local()),
     ("a watch begins before its store was opened", || watch_from_before().boxed_local()),
     ("a quiet watcher learns how far it has seen everything", || progress().boxed_local()),
@@ -38,6 +38,7 @@ const TOGETHER: [Check; 9] = [
     ("a backup of etcd is restored on disk", || backup().boxed_local()),
     ("TLS, and a certificate of our own", || tls().boxed_local()),
     ("a user logs in with a password", || login().boxed_local()),
+    ("more than etcd takes at once is refused by name", || many_at_once().boxed_local()),
     ("two servers on one etcd are one cluster", || servers::two_servers().boxed_local()),
 ];
 
@@ -245,7 +246,7 @@ async fn tls() -> Outcome {
 }
 
 async fn login() -> Outcome {
-    let etcd = cluster().await?;
+    let mut etcd = cluster().await?;
     drop(open(Etcd::new(etcd.endpoints())).await?);
     for (path, body) in [
         ("/v3/auth/user/add", r#"{"name": "root", "password": "secret"}"#),
@@ -271,5 +272,32 @@ async fn login() -> Outcome {
             other => return Err(format!("a stranger was answered {:?}", other.map(drop))),
         }
     }
-    Ok(())
+    // A member that is started again knows no token of before, and of this store only the watch asks for a new one.
+    etcd.kill(0);
+    etcd.restart(0).map_err(|error| sentence(&error))?;
+    let other = open(Etcd::new(etcd.endpoints()).login("root", "secret")).await?;
+    let revision = put(&other, "/b", "v").await?;
+    same(next(&mut watching).await?, format!("{revision} /b v"))
+}
+
+/// etcd takes 128 operations at once, of which a put may need two.
+async fn many_at_once() -> Outcome {
+    let etcd = cluster().await?;
+    let store = open(Etcd::new(etcd.endpoints())).await?;
+    let puts = |count: usize| (0..count).map(|n| Op::put(format!("/{n}"), "v", Expect::Anything)).collect();
+    same(
+        store
+            .commit(puts(64))
+            .await
+            .map(|committed| committed.entries.len())
+            .map_err(|error| sentence(&error))?,
+        64,
+    )?;
+    let before = store.revision();
+    match store.commit(puts(65)).await {
+        Err(Error::Refused { .. }) => {}
+        other => return Err(format!("65 puts were answered {:?}", other.map(drop))),
+    }
+    let page = store.range(Default::default()).await.map_err(|error| sentence(&error))?;
+    same((page.revision, page.entries.len()), (before, 64))
 }

@@ -30,7 +30,7 @@ use tonic_prost::ProstCodec;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long one member may: longer than etcd itself waits for a leader to be elected.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long to wait before everybody is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -191,8 +191,14 @@ fn is_passing(status: &Status) -> bool {
     matches!(status.code(), Unavailable | DeadlineExceeded | Cancelled | Aborted | Unknown | Internal)
 }
 
-// etcd, api/v3rpc/rpctypes/error.go: ErrGRPCInvalidAuthToken, ErrGRPCUserEmpty, ErrGRPCAuthOldRevision
+// etcd, api/v3rpc/rpctypes/error.go: ErrGRPCInvalidAuthToken, ErrGRPCUserEmpty, ErrGRPCAuthOldRevision. A watch is told in the
+// middle of a sentence (server/etcdserver/api/v3rpc/watch.go, recvLoop).
 fn is_token_refused(status: &Status) -> bool {
-    let old = "etcdserver: revision of auth store is old";
-    status.code() == Code::Unauthenticated || [old, "etcdserver: user name is empty"].contains(&status.message())
+    let reasons = [
+        "invalid auth token",
+        "user name is empty",
+        "revision of auth store is old",
+    ];
+    let is_told = |reason| status.message().ends_with(&format!("etcdserver: {reason}"));
+    status.code() == Code::Unauthenticated || reasons.into_iter().any(is_told)
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Remote,
-    client::{Client, Repeat},
+    client::{ANSWER_WITHIN, Client, Repeat},
     keys::Keys,
     wire::{
         CompactionRequest, CompactionResponse, Header, RangeRequest, RangeResponse, WatchAsk, WatchCreate, WatchRequest,
@@ -11,6 +11,7 @@ use super::{
 use crate::{Entry, Error, Page, Range, Result, Snapshot};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::sync::atomic::Ordering;
+use tokio::time::timeout;
 use tonic::{Code, Status};
 
 const RANGE: &str = "/etcdserverpb.KV/Range";
@@ -179,7 +180,18 @@ impl Remote {
         if known > forgotten && self.probe(known).await.is_ok() {
             return Ok(known);
         }
-        // Only the refusal of a watch names it.
+        let mut told = self.told_oldest().await;
+        if let Err(status) = &told {
+            self.client.recover(status).await;
+            told = self.told_oldest().await;
+        }
+        let oldest = told.map_err(|status| self.client.error(status))?;
+        self.compacted.fetch_max(oldest, Ordering::Relaxed);
+        Ok(oldest)
+    }
+
+    /// Asks for the oldest revision; only the refusal of a watch names it.
+    async fn told_oldest(&self) -> Result<u64, Status> {
         let create = WatchCreate {
             key: self.keys.outer(b""),
             start_revision: 1,
@@ -193,12 +205,16 @@ impl Remote {
                 if answer.compact_revision > 0 {
                     return Ok(answer.compact_revision as u64);
                 }
+                if answer.canceled {
+                    return Err(Status::unavailable(answer.cancel_reason));
+                }
             }
             Err(Status::unavailable("the watch ended"))
         };
-        let oldest = told.await.map_err(|status| self.client.error(status))?;
-        self.compacted.fetch_max(oldest, Ordering::Relaxed);
-        Ok(oldest)
+        // A member that has not forgotten yet what another one has tells of it instead.
+        timeout(ANSWER_WITHIN, told)
+            .await
+            .unwrap_or_else(|_| Err(Status::unavailable("nothing is forgotten yet")))
     }
 
     /// Notes the revision that an answer names, and returns it.
