@@ -193,7 +193,9 @@ impl Groups {
 
 /// What an untaken event may keep from being freed.
 fn cost(event: &Event) -> usize {
-    size_of::<Event>() + event.key.len() + event.last.len()
+    // The value before is the last one of an earlier event, as a rule, but not where that one is taken.
+    let previous = event.previous.as_ref().map_or(0, |entry| entry.value.len());
+    size_of::<Event>() + event.key.len() + event.last.len().max(previous)
 }
 
 impl Watcher {

@@ -294,6 +294,25 @@ async fn a_watch_knows_up_to_where_it_has_seen_everything() {
 }
 
 #[tokio::test]
+async fn what_was_there_before_counts_too_where_a_watcher_is_slow() {
+    let options = Options { watch_bytes: 100_000, ..Options::default() };
+    on_each(options, async |store| {
+        let all = |value: String| (0..50).map(|n| Op::put(format!("/{n}"), value.clone(), Expect::Anything)).collect();
+        let before = store.commit(all("v".repeat(10_000))).await.unwrap().revision;
+        let mut slow = store.watch("/", before).await.unwrap();
+        store.commit(all("v".to_owned())).await.unwrap();
+        put(&store, "/other", "v").await;
+        let mut events = 0;
+        while let Ok(event) = slow.next().await.unwrap() {
+            events += 1;
+            assert_eq!(event.previous.as_ref().map(|entry| entry.value.len()), Some(10_000));
+        }
+        assert_eq!(events, 50);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_slow_watcher_is_ended_and_delays_nobody() {
     on_each(Options { watch_bytes: 10_000, ..Options::default() }, async |store| {
         let mut slow = store.watch("/", 0).await.unwrap();
