@@ -60,7 +60,8 @@ impl Directory {
             Err(error) => return Err(failed(error)),
         };
         if found.trim_end() == FORMAT {
-            return Ok(true);
+            // A note that came back after a crash would have everything made anew.
+            return sync(&self.path).map(|()| true).map_err(failed);
         }
         let found = found.lines().next().unwrap_or_default().chars().take(40).collect();
         Err(Error::Format { path: self.path.clone(), found, expected: FORMAT })

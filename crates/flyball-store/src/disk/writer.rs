@@ -41,11 +41,12 @@ pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<Desk>>) {
     writer.close();
 }
 
-/// Tells those who wait that the store is closed, however the writer came to its end.
+/// Tells those who wait and those who watch that the store is closed, however the writer came to its end.
 struct End(Arc<Desk>);
 
 impl Drop for End {
     fn drop(&mut self) {
+        self.0.core.close();
         self.0.end();
     }
 }
@@ -112,7 +113,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Expect, Op, disk::damage};
+    use crate::{Error, Expect, Op, disk::damage};
     use futures::FutureExt;
 
     #[test]
@@ -130,5 +131,16 @@ mod tests {
         assert_eq!(writer.desk.core.get(b"/a").unwrap().unwrap().value, "one");
         writer.close();
         assert_eq!(damage::open(directory.path()).desk.core.revision(), 1);
+    }
+
+    #[test]
+    fn whoever_waits_or_watches_is_told_also_where_the_writer_dies() {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = damage::open(directory.path());
+        let commit = writer.desk.commit(vec![Op::put("/a", "one", Expect::Anything)]).unwrap();
+        let mut watch = writer.desk.core.watch("/".into(), 0).unwrap();
+        drop(End(writer.desk.clone()));
+        assert!(matches!(commit.answer().now_or_never(), Some(Err(Error::Closed))));
+        assert!(matches!(watch.next().now_or_never(), Some(Some(Err(Error::Closed)))));
     }
 }
