@@ -24,9 +24,6 @@ use tokio::sync::watch;
 /// So many records are kept in memory before somebody else may write.
 const KEPT_AT_ONCE: usize = 128;
 
-/// So many values are taken out of memory before somebody else may read.
-const TRIMMED_AT_ONCE: usize = 16;
-
 /// So many changes are applied before somebody else may read.
 const APPLIED_AT_ONCE: usize = 32;
 
@@ -183,15 +180,15 @@ impl Core {
         }
     }
 
-    /// Leaves outlines of so many values that the others have room in memory, a few at a time.
-    pub fn trim(&self) {
+    /// Leaves outlines of so many values that as many bytes as said have room in memory, a few at a time.
+    pub fn trim(&self, room: usize) {
         let mut is_over = true;
         while is_over {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             let State { disk: Some((_, residents)), index, .. } = &mut *state else {
                 return;
             };
-            is_over = residents.evict(index, TRIMMED_AT_ONCE);
+            is_over = residents.make_room(index, room);
             drop(state);
             thread::yield_now();
         }

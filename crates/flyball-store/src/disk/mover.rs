@@ -139,7 +139,8 @@ impl Hands {
                 self.tables.take_in(&pending, after)?;
                 self.engine.forget(&pending);
                 drop(pending);
-                self.core.trim();
+                // What comes next stays in memory until it is here.
+                self.core.trim(LONG as usize);
                 let spare = file.again(self.number())?;
                 drop(ready.send(Ok(spare)));
             }
