@@ -122,7 +122,9 @@ async fn compare(filters: &[String]) -> ExitCode {
         Err(message) => return failed(&message, 2),
     };
     let mut report = Report::default();
-    for (group, text) in chosen {
+    let count = chosen.len();
+    for (position, (group, text)) in chosen.into_iter().enumerate() {
+        eprintln!("{} of {count}: {}, {}", position + 1, group.name, group.about);
         let started = Instant::now();
         let findings = (group.run)(text).await;
         if findings.is_empty() {
