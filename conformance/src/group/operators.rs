@@ -68,26 +68,28 @@ impl<'a> Trial<'a> {
     }
 }
 
+/// What is built with the first program that is asked for. This one is among them: what they and it are made of is built once.
+const PROGRAMS: [&str; 4] = ["conformance", "flyball-cli", "application", "hello"];
+
 /// The program of a crate of this workspace, built now: the same cargo, the same target directory.
 pub(crate) fn built(name: &str) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let packages = PROGRAMS.iter().flat_map(|package| ["--package", package]);
     let output = Command::new(cargo)
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            name,
-            "--message-format=json-render-diagnostics",
-        ])
+        .args(["build", "--quiet", "--bins", "--message-format=json-render-diagnostics"])
+        .args(packages)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| format!("cargo build --package {name}: {error}"))?;
-    let messages = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
-    let executables = messages.filter_map(|message| message.ok()?["executable"].as_str().map(PathBuf::from));
-    executables
-        .last()
-        .ok_or_else(|| format!("`cargo build --package {name}` built no program"))
+        .map_err(|error| format!("cargo build: {error}"))?;
+    let messages = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>().flatten();
+    let mut executables = messages.filter_map(|message| {
+        let manifest = Path::new(message["manifest_path"].as_str()?);
+        let is_wanted = manifest.parent()?.file_name()? == name;
+        let executable = message["executable"].as_str().filter(|_| is_wanted);
+        executable.map(PathBuf::from)
+    });
+    executables.next().ok_or_else(|| format!("`cargo build` built no program of `{name}`"))
 }
 
 /// Adds a step's finding, with the operator's last words where it failed.
