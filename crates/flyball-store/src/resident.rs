@@ -77,7 +77,12 @@ mod tests {
 
     fn whole(index: &Index) -> usize {
         let leaves = index.span(b"", b"", usize::MAX).leaves;
-        leaves.iter().flat_map(|leaf| leaf.records()).filter(|record| record.is_whole()).map(Record::size).sum()
+        leaves
+            .iter()
+            .flat_map(|leaf| leaf.records())
+            .filter(|record| record.is_whole())
+            .map(Record::size)
+            .sum()
     }
 
     #[test]
