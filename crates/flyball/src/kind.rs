@@ -84,6 +84,17 @@ impl Kind {
         group.contains('.') && !group.ends_with(".k8s.io")
     }
 
+    /// Whether a change of what an author says is a new generation. Of PriorityClasses every one is the first
+    /// (`pkg/registry/scheduling/priorityclass/strategy.go`, `PrepareForUpdate`).
+    pub(crate) fn counts_generations(&self) -> bool {
+        (self.resource.group.as_str(), self.resource.plural.as_str()) != ("scheduling.k8s.io", "priorityclasses")
+    }
+
+    /// What it is in whichever version.
+    pub(crate) fn group_resource(&self) -> (String, String) {
+        (self.resource.group.clone(), self.resource.plural.clone())
+    }
+
     pub(crate) fn id(&self) -> KindId {
         KindId {
             api_version: self.resource.api_version.clone(),

@@ -249,7 +249,7 @@ impl Operator {
         }
         let mut cleaned = HashSet::new();
         for controller in self.controllers.iter().filter(|controller| !controller.cleanup.is_empty()) {
-            if !cleaned.insert(controller.kind.id()) {
+            if !cleaned.insert(controller.kind.group_resource()) {
                 let kind = controller.kind.name();
                 mistakes.push(format!("two controllers clean up {kind}: one finalizer cannot wait for both"));
             }

@@ -64,7 +64,8 @@ impl Context {
         C: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
     {
         let kind = Kind::of::<C>();
-        let adopted = self.adopt(&kind, serde_json::to_value(child)?, ownership);
+        let child = serde_json::to_value(child).inspect_err(|_| self.round.failed())?;
+        let adopted = self.adopt(&kind, child, ownership);
         let (key, mut child) = adopted.inspect_err(|_| self.round.failed()).map_err(Error::permanent)?;
         without_nulls(&mut child);
         self.round.applies(&kind, &key);
@@ -76,14 +77,11 @@ impl Context {
     where
         C: Serialize + DeserializeOwned,
     {
-        let hash = hash(&child);
+        let (hash, print) = (hash(&child), |object: &Object| object.json().meta().fingerprint(kind));
         let mirror = self.operator.cache.mirror(&kind.id());
         let before = mirror.as_ref().and_then(|mirror| mirror.get(key));
         let noted = mirror.as_ref().and_then(|mirror| mirror.notes(key).applied);
-        if before
-            .as_ref()
-            .is_some_and(|before| noted == Some((hash, before.json().meta().fingerprint())))
-        {
+        if before.as_ref().is_some_and(|before| noted == Some((hash, print(before)))) {
             return Ok(Applied::Unchanged);
         }
         let child = if unset::may_be_dropped(kind) {
@@ -92,13 +90,19 @@ impl Context {
             child
         };
         let (created, after) = self.send(kind, key, &child, ownership).await?;
+        // What is kept may be less than what was answered.
+        let kept = mirror.as_ref().and_then(|mirror| mirror.get(key));
+        let kept = kept.filter(|kept| kept.version == after.version);
+        let printed = print(kept.as_deref().unwrap_or(&after));
         if let Some(mirror) = &mirror {
-            mirror.note(key, |notes| notes.applied = Some((hash, after.json().meta().fingerprint())));
+            mirror.note(key, |notes| notes.applied = Some((hash, printed)));
         }
         let before = before.filter(|before| before.uid == after.uid);
         Ok(match (before, noted) {
             _ if created => Applied::Created,
             (Some(before), _) if before.version == after.version => Applied::Unchanged,
+            // Its status has moved on, and nothing else.
+            (Some(before), Some((noted, _))) if noted == hash && print(&before) == printed => Applied::Unchanged,
             (Some(before), Some((noted, _))) if noted == hash => {
                 let form = mirror.map_or(Form::Metadata, |mirror| mirror.kind().form);
                 self.corrected(kind, key, &before, &after, form);
@@ -140,14 +144,13 @@ impl Context {
     /// Sends a write, and says whether it created something.
     pub(super) async fn request(&self, request: http::Request<Vec<u8>>) -> kube::Result<(bool, String)> {
         let response = self.operator.api.send(request.map(kube::client::Body::from)).await?;
-        let created = response.status() == http::StatusCode::CREATED;
-        let success = response.status().is_success();
+        let code = response.status();
         let body = response.into_body().collect_bytes().await?;
         let text = String::from_utf8(body.into()).map_err(kube::Error::FromUtf8)?;
-        if success {
-            Ok((created, text))
+        if code.is_success() {
+            Ok((code == http::StatusCode::CREATED, text))
         } else {
-            Err(refused(&text))
+            Err(refused(code, &text))
         }
     }
 }
@@ -170,8 +173,10 @@ pub(super) fn without_nulls(value: &mut Value) {
     }
 }
 
-fn refused(text: &str) -> kube::Error {
-    let status =
-        serde_json::from_str(text).unwrap_or_else(|_| kube::core::Status::failure(text, "Failed to parse error data"));
+/// What the server said; a proxy in front of it may not speak of a Status.
+fn refused(code: http::StatusCode, text: &str) -> kube::Error {
+    let status = serde_json::from_str(text).unwrap_or_else(|_| {
+        kube::core::Status::failure(&format!("{code}: {text}"), "Failed to parse error data").with_code(code.as_u16())
+    });
     kube::Error::Api(Box::new(status))
 }

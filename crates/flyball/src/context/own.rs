@@ -77,8 +77,9 @@ impl Context {
             Ownership::Shared => self.owner_reference(),
         };
         let owners = metadata.entry("ownerReferences").or_insert_with(|| json!([]));
-        let reference = serde_json::to_value(reference).expect("a reference is JSON");
-        owners.as_array_mut().ok_or_else(misfit)?.push(reference);
+        let owners = owners.as_array_mut().ok_or_else(misfit)?;
+        owners.retain(|owner| owner["uid"] != reference.uid);
+        owners.push(serde_json::to_value(reference).expect("a reference is JSON"));
         Ok((key, child))
     }
 

@@ -1,11 +1,7 @@
 //! What one reconcile has applied so far, and `Context::prune` of what it has not.
 
 use super::{Context, attempt};
-use crate::{
-    Error, Key, Result,
-    kind::{Kind, KindId},
-    object::Object,
-};
+use crate::{Error, Key, Result, kind::Kind, object::Object};
 use kube::{
     Resource,
     api::{DeleteParams, GetParams, Preconditions, Request},
@@ -22,14 +18,17 @@ use std::{
 /// The children that one reconcile has applied, or tried to.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
-    applied: Mutex<HashSet<(KindId, Key)>>,
+    /// By group and resource: a kind may be applied in one version and pruned in another.
+    applied: Mutex<HashSet<Child>>,
     failed: AtomicBool,
 }
+
+type Child = ((String, String), Key);
 
 impl Round {
     /// A child is about to be applied.
     pub(super) fn applies(&self, kind: &Kind, key: &Key) {
-        self.lock().insert((kind.id(), key.clone()));
+        self.lock().insert((kind.group_resource(), key.clone()));
     }
 
     /// An apply has failed.
@@ -38,10 +37,10 @@ impl Round {
     }
 
     fn has(&self, kind: &Kind, key: &Key) -> bool {
-        self.lock().contains(&(kind.id(), key.clone()))
+        self.lock().contains(&(kind.group_resource(), key.clone()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashSet<(KindId, Key)>> {
+    fn lock(&self) -> MutexGuard<'_, HashSet<Child>> {
         self.applied.lock().expect("nothing panics under this lock")
     }
 }

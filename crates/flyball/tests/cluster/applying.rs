@@ -1,17 +1,18 @@
 //! What `apply` and `set_status` write, and when they write nothing.
 
 use crate::world::{World, config_map, pass};
-use flyball::{Action, Applied, Context, Controller, Key, Operator, Result};
+use flyball::{Action, Applied, Context, Controller, Key, Operator, Result, Selection};
 use k8s_openapi::{
     ByteString,
     api::{
         apps::v1::{Deployment, DeploymentSpec},
         core::v1::{ConfigMap, Namespace, Secret},
+        scheduling::v1::PriorityClass,
     },
 };
 use kube::{
-    ResourceExt,
-    api::{Patch, PatchParams},
+    Api, ResourceExt,
+    api::{Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -348,4 +349,72 @@ async fn a_key_names_what_a_reconcile_reads_elsewhere() {
     let _running = world.run(&operator).await;
     world.create(config_map("ada", "a", "1")).await;
     assert_eq!(found.recv().await, Some((true, false)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn drift_is_corrected_where_generations_are_not_counted_though_there_is_one() {
+    async fn rank(namespace: Arc<Namespace>, ctx: Context) -> Result {
+        if namespace.name_any() == "ada" {
+            let class = PriorityClass {
+                value: Some(7),
+                description: Some("ours".into()),
+                ..Default::default()
+            };
+            ctx.apply(class).await?;
+        }
+        Ok(Action::await_change())
+    }
+    let world = World::start().await;
+    let controller = Controller::new(rank).owns::<PriorityClass>();
+    let _running = world.run(&Operator::new("ranker").controller(controller)).await;
+    let namespace: Namespace = serde_json::from_value(json!({ "metadata": { "name": "ada" } })).unwrap();
+    Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    let classes = Api::<PriorityClass>::all(world.client.clone());
+    let theirs = Patch::Merge(json!({ "description": "theirs" }));
+    let changed = classes.patch("ada", &PatchParams::default(), &theirs).await.unwrap();
+    assert_eq!((changed.description.as_deref(), changed.metadata.generation), (Some("theirs"), Some(1)));
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(classes.get("ada").await.unwrap().description.as_deref(), Some("ours"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_may_name_its_owner_itself() {
+    async fn keep(_: Arc<ConfigMap>, ctx: Context) -> Result {
+        let mut secret = Secret::default();
+        secret.metadata.owner_references = Some(vec![ctx.owner_reference()]);
+        ctx.apply(secret).await?;
+        Ok(Action::await_change())
+    }
+    let world = World::start().await;
+    let _running = world
+        .run(&Operator::new("keeper").controller(Controller::new(keep).owns::<Secret>()))
+        .await;
+    world.create(config_map("ada", "a", "1")).await;
+    let secret: Secret = world.until("ada", |_| true).await;
+    let owners = secret.metadata.owner_references.unwrap();
+    assert_eq!((owners.len(), owners[0].controller), (1, Some(true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_cached_in_part_costs_no_request_either() {
+    let world = World::start().await;
+    let bare =
+        Selection::default().transform(|secret| drop(secret["metadata"].as_object_mut().unwrap().remove("labels")));
+    async fn label(_: Arc<ConfigMap>, ctx: Context) -> Result {
+        let mut secret = deployment("ada");
+        secret.metadata.labels = Some([("of".to_owned(), "ours".to_owned())].into());
+        ctx.apply(secret).await?;
+        Ok(Action::await_change())
+    }
+    let controller = Controller::new(label).owns::<Deployment>().select::<Deployment>(bare);
+    let _running = world.run(&Operator::new("labeller").controller(controller)).await;
+    world.create(config_map("ada", "a", "1")).await;
+    pass(Duration::from_secs(1)).await;
+    world.writes();
+    world
+        .merge::<ConfigMap>("ada", json!({ "metadata": { "labels": { "seen": "again" } } }))
+        .await;
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(world.writes(), [""; 0]);
 }

@@ -4,6 +4,7 @@ use crate::world::{World, config_map, pass};
 use flyball::{Action, Applied, Context, Controller, Key, Operator, Readiness, Result};
 use k8s_openapi::api::{
     apps::v1::Deployment,
+    autoscaling::{v1, v2},
     core::v1::{ConfigMap, Secret},
     events::v1::Event,
 };
@@ -181,4 +182,28 @@ async fn an_object_is_patched_and_its_readiness_told() {
     let _running = world.run(&Operator::new("scaler").controller(Controller::new(reconcile))).await;
     world.create(config_map("ada", "a", "1")).await;
     assert_eq!(told.recv().await.unwrap(), (Readiness::InProgress("replicas: 0 of 2".into()), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_applied_in_another_version_of_its_kind_stays() {
+    async fn scale(_: Arc<ConfigMap>, ctx: Context) -> Result {
+        let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "ada" });
+        let scaler = json!({ "metadata": {}, "spec": { "scaleTargetRef": target, "maxReplicas": 3 } });
+        ctx.apply(serde_json::from_value::<v2::HorizontalPodAutoscaler>(scaler)?).await?;
+        ctx.prune::<v1::HorizontalPodAutoscaler>().await?;
+        Ok(Action::await_change())
+    }
+    let world = World::start().await;
+    let controller = Controller::new(scale)
+        .owns::<v1::HorizontalPodAutoscaler>()
+        .owns::<v2::HorizontalPodAutoscaler>();
+    let _running = world.run(&Operator::new("scaler").controller(controller)).await;
+    world.create(config_map("ada", "a", "1")).await;
+    pass(Duration::from_secs(5)).await;
+    world
+        .merge::<ConfigMap>("ada", json!({ "metadata": { "labels": { "again": "yes" } } }))
+        .await;
+    pass(Duration::from_secs(5)).await;
+    let deleted = world.writes().into_iter().filter(|write| write.starts_with("DELETE"));
+    assert_eq!(deleted.collect::<Vec<_>>(), [""; 0]);
 }
