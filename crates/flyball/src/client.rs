@@ -185,7 +185,7 @@ impl Write {
                 mirrors.iter().for_each(|mirror| mirror.removed(key, &details.uid));
                 return None;
             }
-            _ if told => same.iter().for_each(|mirror| written(mirror, text, self.deletes)),
+            _ if told => same.iter().for_each(|mirror| written(mirror, text)),
             _ => {}
         }
         let apart = self.subresource.as_deref().is_some_and(|subresource| APART.contains(&subresource));
@@ -202,10 +202,13 @@ impl Write {
     }
 }
 
-/// Takes an object that was answered to a write, or to the deletion of it.
-fn written(mirror: &Mirror, json: &str, deletes: bool) {
+/// Takes an object that was answered to a write. One that is being deleted and that nothing holds any more is gone, and has the
+/// version that it had before (`registry/generic/registry/store.go`, `deleteWithoutFinalizers`).
+fn written(mirror: &Mirror, json: &str) {
     match Object::parse(json) {
-        Ok(object) if deletes && object.json().meta().is_gone() => mirror.removed(&object.key, &object.uid),
+        Ok(object) if object.terminating && object.json().meta().is_gone() => {
+            mirror.removed(&object.key, &object.uid);
+        }
         Ok(object) => mirror.written(object),
         Err(_) => {}
     }

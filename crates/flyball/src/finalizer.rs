@@ -1,12 +1,15 @@
 //! The finalizer that stands for a controller's `cleanup`: added before the first reconcile, removed after the cleanup, or
 //! when the object need not wait for it any longer.
 
-use crate::{Action, Context, Controller, Event, Result, context::attempt, object::Object};
+use crate::{Action, Context, Controller, Error, Event, Result, context::attempt, object::Object};
 use jiff::Timestamp;
-use kube::api::{Patch, PatchParams, Request};
+use kube::api::{GetParams, Patch, PatchParams, Request};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
+
+/// How often the list is read and written anew that others write at the same time, before that is an error.
+const OVERTAKEN: usize = 3;
 
 /// Set to `true` on an object, this annotation lets it go without its cleanup.
 const SKIP: &str = "flyball.dev/skip-cleanup";
@@ -41,9 +44,11 @@ pub(crate) fn stage(object: &Object, finalizer: &str) -> Stage {
 
 /// Adds the finalizer and gives back the context of the object as it is then.
 pub(crate) async fn add(ctx: &Context, finalizer: &str) -> Result<Context> {
-    let mut finalizers = ctx.object.json().meta().finalizers;
-    finalizers.push(finalizer.into());
-    let object = write(ctx, "add finalizer to", finalizers).await?;
+    let added = |finalizers: &mut Vec<String>| {
+        finalizers.retain(|held| held != finalizer);
+        finalizers.push(finalizer.into());
+    };
+    let object = write(ctx, "add finalizer to", added).await?;
     Ok(Context { object: Arc::new(object), ..ctx.clone() })
 }
 
@@ -96,24 +101,41 @@ async fn give_up(ctx: &Context, finalizer: &str, why: &str) -> Result {
 
 /// Removes the finalizer; if it was the last one, the object is gone.
 pub(crate) async fn remove(ctx: &Context, finalizer: &str) -> Result<()> {
-    let mut finalizers = ctx.current().json().meta().finalizers;
-    finalizers.retain(|held| held != finalizer);
-    match write(ctx, "remove finalizer of", finalizers).await {
-        Err(error)
-            if error
-                .find()
-                .is_some_and(|error| matches!(error, kube::Error::Api(status) if status.code == 404)) =>
-        {
-            Ok(())
-        }
+    let removed = |finalizers: &mut Vec<String>| finalizers.retain(|held| held != finalizer);
+    match write(ctx, "remove finalizer of", removed).await {
+        Err(error) if is_refused(&error, 404) => Ok(()),
         answer => answer.map(|_| ()),
     }
 }
 
-/// Writes the whole list, and only over the version that it was read from: others keep finalizers there, too.
-async fn write(ctx: &Context, verb: &'static str, finalizers: Vec<String>) -> Result<Object> {
-    let current = ctx.current();
-    let version = current.resource_version();
+fn is_refused(error: &Error, code: u16) -> bool {
+    matches!(error.find(), Some(kube::Error::Api(status)) if status.code == code)
+}
+
+/// Changes the list, and only in the version that it was read from: others keep finalizers there, too.
+async fn write(ctx: &Context, verb: &'static str, change: impl Fn(&mut Vec<String>)) -> Result<Object> {
+    let mut object = ctx.current();
+    let mut overtaken = 0;
+    loop {
+        match patch(ctx, verb, &object, &change).await {
+            Err(error) if is_refused(&error, 409) && overtaken < OVERTAKEN => overtaken += 1,
+            answer => return answer,
+        }
+        let collection = Request::new(ctx.kind().path(ctx.object.key.namespace()));
+        let live = collection.get(ctx.object.key.name(), &GetParams::default())?;
+        object = Arc::new(send(ctx, verb, live).await?);
+    }
+}
+
+async fn patch(
+    ctx: &Context,
+    verb: &'static str,
+    object: &Object,
+    change: impl Fn(&mut Vec<String>),
+) -> Result<Object> {
+    let mut finalizers = object.json().meta().finalizers;
+    change(&mut finalizers);
+    let version = object.resource_version();
     let patch =
         json!({ "metadata": { "uid": &*ctx.object.uid, "resourceVersion": version, "finalizers": finalizers } });
     let collection = Request::new(ctx.kind().path(ctx.object.key.namespace()));
@@ -121,7 +143,10 @@ async fn write(ctx: &Context, verb: &'static str, finalizers: Vec<String>) -> Re
         field_manager: Some(ctx.operator.name.clone()),
         ..PatchParams::default()
     };
-    let request = collection.patch(ctx.object.key.name(), &params, &Patch::Merge(patch))?;
+    send(ctx, verb, collection.patch(ctx.object.key.name(), &params, &Patch::Merge(patch))?).await
+}
+
+async fn send(ctx: &Context, verb: &'static str, request: http::Request<Vec<u8>>) -> Result<Object> {
     let text = ctx.operator.client.request_text(request).await;
     Ok(Object::parse(text.map_err(attempt(verb, ctx.kind(), &ctx.object.key))?)?)
 }

@@ -113,7 +113,7 @@ async fn object(client: &MeasuredClient, mirrors: &[Arc<Mirror>], key: &Key) -> 
     let known: Vec<_> = mirrors.iter().map(|mirror| Some(mirror.get(key)?.uid.clone())).collect();
     let path = format!("{}/{}", mirrors[0].kind().path(key.namespace()), key.name());
     match read(client, &path, accept(mirrors, METADATA)).await? {
-        Some(text) => mirrors.iter().for_each(|mirror| written(mirror, &text, false)),
+        Some(text) => mirrors.iter().for_each(|mirror| written(mirror, &text)),
         None => {
             let known = mirrors.iter().zip(known).filter_map(|(mirror, uid)| Some((mirror, uid?)));
             known.for_each(|(mirror, uid)| mirror.removed(key, &uid));
@@ -147,7 +147,7 @@ async fn collection(
         let list: List<'_> = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
         for item in list.items {
             left.extend(Object::parse(item.get()).ok().map(|object| object.uid));
-            mirrors.iter().for_each(|mirror| written(mirror, item.get(), false));
+            mirrors.iter().for_each(|mirror| written(mirror, item.get()));
         }
         if list.metadata.next.is_empty() {
             break;

@@ -3,6 +3,7 @@
 use super::Context;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// What is known of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +36,12 @@ impl ConditionStatus {
     }
 }
 
-/// The conditions of a status, and nothing else of it.
-#[derive(Default, Deserialize)]
-struct Conditions {
-    #[serde(default)]
-    conditions: Vec<Before>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Before {
-    r#type: String,
-    status: String,
-    last_transition_time: Option<Time>,
+/// When the condition of that type became what it is, if it has this status already.
+fn last_transition(object_status: &Value, r#type: &str, status: &str) -> Option<Time> {
+    let conditions = object_status["conditions"].as_array()?;
+    let same = |condition: &&Value| condition["type"] == r#type && condition["status"] == status;
+    let condition = conditions.iter().find(same)?;
+    Time::deserialize(&condition["lastTransitionTime"]).ok()
 }
 
 impl Context {
@@ -63,13 +57,9 @@ impl Context {
         message: impl Into<String>,
     ) -> Condition {
         let (type_, status) = (r#type.into(), status.into().as_str());
-        let before = self
-            .current()
-            .field("status")
-            .and_then(|status| serde_json::from_value::<Conditions>(status).ok());
-        let same = |before: &Before| before.r#type == type_ && before.status == status;
-        let before = before.unwrap_or_default().conditions.into_iter().find(same);
-        let last_transition_time = before.and_then(|before| before.last_transition_time).unwrap_or_else(|| self.now());
+        let before = self.current().field("status");
+        let same = before.and_then(|before| last_transition(&before, &type_, status));
+        let last_transition_time = same.unwrap_or_else(|| self.now());
         let observed_generation = Some(self.object.json().meta().generation).filter(|generation| *generation > 0);
         Condition {
             type_,
@@ -79,5 +69,30 @@ impl Context {
             last_transition_time,
             observed_generation,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_time_is_kept_whatever_stands_beside_it() {
+        let time = "2026-01-01T00:00:00Z";
+        let ready = json!({ "type": "Ready", "status": "True", "lastTransitionTime": time });
+        let odd = [
+            json!(7),
+            json!({ "type": "Odd" }),
+            json!({ "type": "Late", "lastTransitionTime": "soon" }),
+        ];
+        let conditions: Vec<_> = odd.into_iter().chain([ready]).collect();
+        let status = json!({ "conditions": conditions });
+        let kept = last_transition(&status, "Ready", "True").map(|time| time.0.to_string());
+        assert_eq!(kept.as_deref(), Some(time));
+        for (r#type, holds) in [("Ready", "False"), ("Odd", "True"), ("Late", "True")] {
+            assert_eq!(last_transition(&status, r#type, holds), None);
+        }
+        assert_eq!(last_transition(&json!({}), "Ready", "True"), None);
     }
 }

@@ -14,6 +14,9 @@ use kube::api::{Patch, PatchParams, PostParams, Request};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// How often a status is read and written anew that others write at the same time, before that is an error.
+const OVERTAKEN: usize = 3;
+
 /// What is to be done.
 struct Change {
     /// A merge patch of the status.
@@ -37,8 +40,8 @@ impl Context {
         if is_set(&current, &before, &status, noted.filter(|(before, _)| *before == hash)) {
             return Ok(());
         }
-        let version = match self.change(&before, status, noted.map(|(hash, _)| hash)).await? {
-            Some(change) => self.write_status(&current, &before, change).await?,
+        let version = match self.change(&before, &status, noted.map(|(hash, _)| hash)).await? {
+            Some(change) => self.write_status(&current, &before, &status, change).await?,
             None => current.version,
         };
         self.mirror.note(&self.object.key, |notes| notes.status = Some((hash, version)));
@@ -48,19 +51,24 @@ impl Context {
     /// What makes `status` of what was there `before`, `ours` being the hash of what was last set; none if nothing does.
     ///
     /// Only where something might have to go that others have set is the API server asked who set it.
-    async fn change(&self, before: &Value, status: Value, ours: Option<u64>) -> Result<Option<Change>> {
+    async fn change(&self, before: &Value, status: &Value, ours: Option<u64>) -> Result<Option<Change>> {
         let is_whole = self.kind().is_kept_whole();
-        if is_whole && !merge::has_more(before, &status) {
-            return Ok(Some(Change { status, version: None }));
+        if is_whole && !merge::has_more(before, status) {
+            return Ok(Some(Change { status: status.clone(), version: None }));
         }
         if is_whole && ours == Some(hash(before)) {
-            return Ok(Some(Change { status: merge::patch(before, &status), version: None }));
+            return Ok(Some(Change { status: merge::patch(before, status), version: None }));
         }
+        self.live_change(status).await
+    }
+
+    /// What makes `status` of what the object has now; none if nothing does.
+    async fn live_change(&self, status: &Value) -> Result<Option<Change>> {
         let key = &self.object.key;
         let request = Request::new(self.kind().path(key.namespace())).get(key.name(), &Default::default())?;
         let (_, text) = self.request(request).await.map_err(attempt("get", self.kind(), key))?;
         let live: Value = serde_json::from_str(&text)?;
-        let wanted = owned::merged(&live, &self.operator.name, &status);
+        let wanted = owned::merged(&live, &self.operator.name, status);
         let version = live["metadata"]["resourceVersion"].as_str().map(str::to_owned);
         let change = Change { status: merge::patch(&live["status"], &wanted), version };
         Ok((live["status"] != wanted).then_some(change))
@@ -68,19 +76,37 @@ impl Context {
 
     /// Makes a change, and answers with the version of the object afterwards.
     ///
-    /// Where the cached object is all there is to know, what the patch would make of it is sent, for as long as it has this
-    /// version: that costs a real API server a sixth less than the patch, which is sent if somebody came in between.
-    async fn write_status(&self, current: &Object, before: &Value, change: Change) -> Result<u64> {
-        let key = &self.object.key;
-        if change.version.is_none() && self.kind().is_custom() {
-            let status = merge::applied(before, &change.status);
-            match self.put_status(current, &status).await? {
-                Err(kube::Error::Api(status)) if status.code == StatusCode::CONFLICT => {}
-                put => return Ok(Object::version_in(&put.map_err(attempt("set status of", self.kind(), key))?)?),
+    /// If somebody came in between, it is made for what is there then: what they set beside it stays.
+    async fn write_status(&self, current: &Object, before: &Value, status: &Value, change: Change) -> Result<u64> {
+        let mut answer = self.send_status(current, before, change).await?;
+        for _ in 0..OVERTAKEN {
+            if !matches!(&answer, Err(kube::Error::Api(status)) if status.code == StatusCode::CONFLICT) {
+                break;
             }
+            let Some(change) = self.live_change(status).await? else {
+                return Ok(current.version);
+            };
+            answer = self.patch_status(change).await?;
         }
-        let text = self.patch_status(change).await?.map_err(attempt("set status of", self.kind(), key))?;
+        let text = answer.map_err(attempt("set status of", self.kind(), &self.object.key))?;
         Ok(Object::version_in(&text)?)
+    }
+
+    /// Where the cached object is all there is to know, what the patch would make of it is sent, for as long as it has this
+    /// version: that costs a real API server a sixth less than the patch. A patch replaces lists as a whole, so one that has any
+    /// holds for this version only, too.
+    async fn send_status(&self, current: &Object, before: &Value, change: Change) -> Result<kube::Result<String>> {
+        match change.version {
+            None if self.kind().is_custom() => {
+                let status = merge::applied(before, &change.status);
+                self.put_status(current, &status).await
+            }
+            None if merge::has_lists(&change.status) => {
+                let version = Some(current.resource_version());
+                self.patch_status(Change { version, ..change }).await
+            }
+            _ => self.patch_status(change).await,
+        }
     }
 
     async fn put_status(&self, current: &Object, status: &Value) -> Result<kube::Result<String>> {

@@ -12,6 +12,7 @@ mod failing;
 mod listening;
 mod manifests;
 mod measuring;
+mod overtaking;
 mod pruning;
 mod queueing;
 mod reading;

@@ -36,6 +36,15 @@ pub(super) fn has_more(before: &Value, after: &Value) -> bool {
     }
 }
 
+/// Whether there is a list in it.
+pub(super) fn has_lists(value: &Value) -> bool {
+    match value {
+        Value::Array(_) => true,
+        Value::Object(fields) => fields.values().any(has_lists),
+        _ => false,
+    }
+}
+
 fn namesake<'a>(item: &Value, items: &'a [Value]) -> Option<&'a Value> {
     let name = NAMES.into_iter().find(|name| item.get(name).is_some_and(Value::is_string))?;
     items.iter().find(|other| other.get(name) == item.get(name))
