@@ -3,8 +3,12 @@
 use crate::{
     Config, Manifests, Operator,
     config::{ConfigError, KEYS, Key, Layers},
+    operator::is_label,
 };
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Command,
+    builder::{NonEmptyStringValueParser, PossibleValuesParser},
+};
 use std::path::PathBuf;
 
 /// The command of an operator: `run`, `crds`, `rbac`, `manifests` and `help`.
@@ -41,17 +45,30 @@ fn scope_arguments(name: &str) -> [Arg; 2] {
     let namespace = Arg::new("namespace")
         .long("namespace")
         .value_name("NAMESPACE")
+        .value_parser(namespace_name)
         .help(format!("The namespace that the operator runs in [default: {name}-system]"));
     let namespaces = Arg::new("namespaces")
         .long("namespaces")
         .value_name("NAMESPACE,…")
         .value_delimiter(',')
+        .value_parser(namespace_name)
         .help("The namespaces that it watches, all unless given; it gets a Role in each, not a ClusterRole");
     [namespace, namespaces]
 }
 
+fn namespace_name(text: &str) -> Result<String, &'static str> {
+    match is_label(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a namespace is lower-case letters, digits and dashes, 63 at most"),
+    }
+}
+
 fn manifest_arguments() -> [Arg; 4] {
-    let image = Arg::new("image").long("image").value_name("IMAGE").required(true);
+    let image = Arg::new("image")
+        .long("image")
+        .value_name("IMAGE")
+        .value_parser(NonEmptyStringValueParser::new())
+        .required(true);
     let replicas = Arg::new("replicas")
         .long("replicas")
         .value_name("NUMBER")
@@ -88,8 +105,12 @@ pub(crate) fn manifests<'a>(operator: &'a Operator, arguments: &ArgMatches) -> M
     manifests
 }
 
+/// The variable that names the file.
+const FILE: &str = "FLYBALL_CONFIG";
+
 const PRECEDENCE: &str =
     "A flag is heard over its environment variable, that over the file, and the file over the default.
+A variable that is empty is not heard.
 The file's keys are the flags' in camelCase: --metrics-port is `port` under `metrics`.";
 
 fn after_help(name: &str) -> String {
@@ -110,10 +131,9 @@ Exit codes: 0 ended after SIGTERM or SIGINT, 1 failed, 2 wrong arguments or conf
 fn run_arguments() -> Vec<Arg> {
     let config = Arg::new("config")
         .long("config")
-        .env("FLYBALL_CONFIG")
         .value_name("FILE")
         .value_parser(clap::value_parser!(PathBuf))
-        .help("A YAML file of the keys below, an OperatorConfig");
+        .help(format!("A YAML file of the keys below, an OperatorConfig [env: {FILE}]"));
     let mut arguments = vec![config];
     arguments.extend(KEYS.iter().map(argument));
     arguments
@@ -162,12 +182,18 @@ fn heading(path: &str) -> &'static str {
 /// Hears the file, the environment and the flags.
 pub(crate) fn config(arguments: &ArgMatches, variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
     let mut layers = Layers::default();
-    if let Some(file) = arguments.get_one::<PathBuf>("config") {
+    let variable = |name: &str| variable(name).filter(|text| !text.is_empty());
+    let file = arguments.get_one("config").cloned().or_else(|| variable(FILE).map(PathBuf::from));
+    if let Some(file) = file {
         let name = file.display().to_string();
-        match std::fs::read_to_string(file) {
+        match std::fs::read_to_string(&file) {
             Ok(text) => layers.yaml(&name, &text),
             Err(error) => layers.mistake(format!("{name}: {error}")),
         }
+    }
+    let [one, several] = ["FLYBALL_NAMESPACE", "FLYBALL_NAMESPACES"];
+    if variable(one).is_some() && variable(several).is_some() {
+        layers.mistake(format!("{several} (namespaces): {one} is given too; give one of them"));
     }
     for key in &KEYS {
         let given = key.variables().into_iter().find_map(|name| variable(&name).map(|text| (name, text)));
@@ -234,6 +260,45 @@ mod tests {
         }
         assert_eq!(parse(&[], &[]).unwrap(), Config::default());
         assert!(parse(&["--leader-election-enabled"], &[]).unwrap().leader_election.enabled);
+    }
+
+    #[test]
+    fn an_empty_variable_is_not_heard() {
+        let variables = [
+            ("FLYBALL_CONFIG", ""),
+            ("FLYBALL_METRICS_PORT", ""),
+            ("FLYBALL_LOGGING_LEVEL", ""),
+            ("RUST_LOG", "debug"),
+            ("FLYBALL_NAMESPACE", ""),
+            ("FLYBALL_NAMESPACES", "a,b"),
+        ];
+        let config = parse(&[], &variables).unwrap();
+        assert_eq!((config.metrics.port, config.logging.level.as_str()), (8080, "debug"));
+        assert_eq!(config.namespaces, ["a", "b"]);
+        let mistake = parse(&[], &[("FLYBALL_NAMESPACE", "a"), ("FLYBALL_NAMESPACES", "b")]).unwrap_err();
+        assert_eq!(
+            mistake,
+            "FLYBALL_NAMESPACES (namespaces): FLYBALL_NAMESPACE is given too; give one of them"
+        );
+        let mistake = parse(&[], &[("FLYBALL_CONFIG", "/no/such/file")]).unwrap_err();
+        assert!(mistake.starts_with("/no/such/file: No such file"), "{mistake}");
+    }
+
+    #[test]
+    fn manifests_of_no_image_or_in_no_namespace_are_refused() {
+        for wrong in [
+            ["--image", ""],
+            ["--namespace", "Not One"],
+            ["--namespaces", "a,,b"],
+            ["--namespaces", "a,B"],
+            ["--replicas", "-1"],
+        ] {
+            let arguments = ["greeter", "manifests", "--image", "a"];
+            let arguments = &arguments[..if wrong[0] == "--image" { 2 } else { 4 }];
+            let refusal = command(&Operator::new("greeter")).try_get_matches_from(arguments.iter().chain(&wrong));
+            let refusal = refusal.unwrap_err();
+            assert!(refusal.exit_code() == 2 && refusal.to_string().contains(wrong[0]), "{refusal}");
+        }
     }
 
     #[test]

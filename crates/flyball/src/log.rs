@@ -5,6 +5,7 @@ use std::{io::IsTerminal, sync::OnceLock};
 use tracing::Subscriber;
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
+    filter::LevelFilter,
     fmt::{self, MakeWriter},
     layer::SubscriberExt,
     reload,
@@ -22,7 +23,7 @@ pub(crate) fn start(config: &Config, operator: &str) -> Result<Option<Traces>> {
         LogFormat::Json => true,
         LogFormat::Text => false,
     };
-    let (filter, handle) = reload::Layer::new(EnvFilter::try_new(&config.logging.level)?);
+    let (filter, handle) = reload::Layer::new(filter(&config.logging.level)?);
     let traces = Traces::start(&config.tracing, operator)?;
     match &traces {
         None => {
@@ -47,15 +48,16 @@ pub(crate) fn level() -> Option<String> {
 /// Changes what is logged, unless the program set up its log itself.
 pub(crate) fn set_level(level: &str) -> Option<Result<(), String>> {
     let handle = FILTER.get()?;
-    let filter = match EnvFilter::try_new(level) {
-        Ok(filter) if !level.is_empty() => filter,
-        _ => {
-            return Some(Err(format!(
-                "`{level}` is no level: error, warn, info, debug, trace, or `info,kube=debug`"
-            )));
-        }
-    };
-    Some(handle.reload(filter).map_err(|error| error.to_string()))
+    Some(filter(level).and_then(|filter| handle.reload(filter).map_err(|error| error.to_string())))
+}
+
+/// Reads what is to be logged. A word alone is a level: a misspelt one would pass for a target, and nothing else be logged.
+pub(crate) fn filter(levels: &str) -> Result<EnvFilter, String> {
+    let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
+    let mut directives = levels.split(',').map(str::trim);
+    let filter = directives.all(|directive| directive.contains('=') || is_level(directive));
+    let filter = filter.then(|| EnvFilter::try_new(levels).ok()).flatten();
+    filter.ok_or_else(|| format!("`{levels}` is no level: error, warn, info, debug, trace, or `info,kube=debug`"))
 }
 
 /// Lines with the fields of the spans around them, among them the reconcile's id and why it runs.
@@ -103,6 +105,26 @@ mod tests {
             tracing::warn!(failures = 2, "reconcile failed");
         });
         String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn a_misspelt_level_is_refused() {
+        for levels in ["", "inof", "info,", "info,kube", "info,kube=loud", "a=b=c"] {
+            assert!(
+                filter(levels).is_err_and(|refusal| refusal.contains("is no level: error, warn")),
+                "{levels}"
+            );
+        }
+        for levels in [
+            "info",
+            "WARN",
+            "off",
+            "info,kube=debug",
+            "info, kube::client=trace",
+            "error,[reconcile{id=1}]=debug",
+        ] {
+            assert!(filter(levels).is_ok(), "{levels}");
+        }
     }
 
     #[test]

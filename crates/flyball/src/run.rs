@@ -1,9 +1,9 @@
 //! `flyball::run`: an operator as a program, with its arguments, log, client and signals.
 
 use crate::{Config, Manifests, Operator, Result, args, log, manifests::to_yaml};
-use clap::{ArgMatches, error::ErrorKind};
+use clap::{ArgMatches, error::ErrorKind as Refusal};
 use kube::api::DynamicObject;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Runs an operator as its program's arguments say: `run` (or nothing), `crds`, `rbac`, `manifests`, `help`.
@@ -31,8 +31,8 @@ pub async fn run(operator: Operator) -> Result<()> {
 
 /// The configuration; a wrong one ends the process as a wrong argument does.
 fn configured(operator: &Operator, arguments: &ArgMatches) -> Config {
-    let config = args::config(arguments, |name| std::env::var(name).ok());
-    config.unwrap_or_else(|error| args::command(operator).error(ErrorKind::ValueValidation, error).exit())
+    let config = args::config(arguments, |name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()));
+    config.unwrap_or_else(|error| args::command(operator).error(Refusal::ValueValidation, error).exit())
 }
 
 /// Works until it is told to end; then what was traced is sent.
@@ -70,5 +70,9 @@ async fn work(operator: &Operator, config: &Config) -> Result<()> {
 }
 
 fn print(objects: &[DynamicObject]) -> Result<()> {
-    Ok(std::io::stdout().write_all(to_yaml(objects)?.as_bytes())?)
+    match std::io::stdout().write_all(to_yaml(objects)?.as_bytes()) {
+        // Whoever reads it has read enough, as `head` does.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
 }

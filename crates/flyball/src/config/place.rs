@@ -1,11 +1,10 @@
 //! Where in a [`Config`] a key's value is, how it is read from text, and how it is shown.
 
 use super::LogFormat;
-use crate::{operator::is_label, trace};
+use crate::{log, operator::is_label, trace};
 use http::Uri;
 use jiff::SignedDuration;
 use std::{net::IpAddr, time::Duration};
-use tracing_subscriber::EnvFilter;
 
 /// The place of a value, by what may be said there.
 pub(super) enum Place<'a> {
@@ -139,9 +138,7 @@ pub(super) fn show(duration: Duration) -> String {
 }
 
 fn level(text: &str) -> Result<String, String> {
-    let examples = "error, warn, info, debug, trace, or `info,kube=debug`";
-    let filter = EnvFilter::try_new(text).map_err(|_| format!("`{text}` is no level: {examples}"));
-    filter.map(|_| text.to_owned())
+    log::filter(text).map(|_| text.to_owned())
 }
 
 fn format(text: &str) -> Result<LogFormat, String> {
