@@ -212,17 +212,19 @@ impl Metrics {
         if !is_name(name) {
             return Err(MetricError::Name(name.into()));
         }
+        // A counter's samples are called as a gauge could be.
+        let stem = name.strip_suffix("_total").unwrap_or(name);
         let mut added = lock(&self.inside.added);
-        if let Some(known) = added.get(name) {
+        if let Some(known) = added.get(stem) {
             let known = known.downcast_ref::<M>().filter(|known| *labels_of(known) == labels);
             return known.cloned().ok_or_else(|| MetricError::Differs(name.into()));
         }
-        if instruments::NAMES.contains(&name) {
+        if instruments::NAMES.contains(&stem) {
             return Err(MetricError::Differs(name.into()));
         }
         let metric = make();
         register(&mut self.registry(), &metric);
-        added.insert(name.into(), Box::new(metric.clone()));
+        added.insert(stem.into(), Box::new(metric.clone()));
         Ok(metric)
     }
 }
@@ -280,14 +282,16 @@ mod tests {
         let refusals = [
             metrics.counter("a", "", ["y"]).unwrap_err(),
             metrics.gauge("a", "", ["x"]).unwrap_err(),
+            metrics.gauge("a_total", "", ["x"]).unwrap_err(),
+            metrics.gauge("controller_reconcile_total", "", []).unwrap_err(),
             metrics.counter("controller_reconcile_total", "", []).unwrap_err(),
             metrics.gauge("1a", "", []).unwrap_err(),
         ];
         let refusals = refusals.map(|refusal| refusal.to_string());
         assert!(
-            refusals[..3].iter().all(|refusal| refusal.contains("exists with another")),
+            refusals[..5].iter().all(|refusal| refusal.contains("exists with another")),
             "{refusals:?}"
         );
-        assert!(refusals[3].contains("a name is"), "{refusals:?}");
+        assert!(refusals[5].contains("a name is"), "{refusals:?}");
     }
 }

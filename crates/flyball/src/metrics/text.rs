@@ -69,11 +69,17 @@ fn prometheus(open_metrics: &str) -> String {
 
 /// An exemplar follows the value; a label's value may contain what looks like one.
 fn without_exemplar(sample: &str) -> &str {
-    let labels = sample.find("\"}").map_or(0, |end| end + 2);
-    match sample[labels..].find(" # {") {
-        Some(exemplar) => &sample[..labels + exemplar],
-        None => sample,
+    let (mut quoted, mut escaped) = (false, false);
+    for (index, byte) in sample.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'#' if !quoted => return sample[..index].trim_end(),
+            _ => {}
+        }
     }
+    sample
 }
 
 #[cfg(test)]
@@ -91,9 +97,9 @@ mod tests {
     #[test]
     fn prometheus_text_names_counters_as_their_samples() {
         let open_metrics = "# HELP a Things.\n# TYPE a counter\na_total{b=\"c # {d\"} 1 # {id=\"2\"} 1\n\
-            # HELP s Time.\n# TYPE s gauge\n# UNIT s seconds\ns 1.5\n# EOF\n";
+            a_total{b=\"\\\"} # {\\\\\"} 2\n# HELP s Time.\n# TYPE s gauge\n# UNIT s seconds\ns 1.5\n# EOF\n";
         let expected = "# HELP a_total Things.\n# TYPE a_total counter\na_total{b=\"c # {d\"} 1\n\
-            # HELP s Time.\n# TYPE s gauge\ns 1.5\n";
+            a_total{b=\"\\\"} # {\\\\\"} 2\n# HELP s Time.\n# TYPE s gauge\ns 1.5\n";
         assert_eq!(prometheus(open_metrics), expected);
     }
 }
