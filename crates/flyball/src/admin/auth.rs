@@ -171,10 +171,11 @@ fn refusal(code: StatusCode, text: String) -> Response {
     refusal
 }
 
-/// Nobody is let in whom the API server was not asked about.
+/// Nobody is let in whom the API server was not asked about, nor told what it said instead.
 fn unsure(error: &Error) -> Response {
     tracing::warn!(%error, "a request to the admin server could not be reviewed");
-    refusal(StatusCode::INTERNAL_SERVER_ERROR, format!("ask the API server who may do this: {error}"))
+    let text = "the API server could not be asked who may do this; the operator's log says why";
+    refusal(StatusCode::INTERNAL_SERVER_ERROR, text.into())
 }
 
 fn recall<K: Eq + std::hash::Hash, V: Clone>(remembered: &Mutex<Remembered<K, V>>, key: &K) -> Option<V> {

@@ -3,12 +3,32 @@
 use super::{auth::Gate, insight, probes};
 use crate::{Config, Error, Result, shared::Shared};
 use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
 use kube::Client;
 use std::{
     net::{IpAddr, SocketAddr},
+    pin::pin,
     sync::Arc,
+    time::Duration,
 };
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+/// Whoever takes longer to ask is hung up on.
+const QUESTION: Duration = Duration::from_secs(10);
+/// How long a connection is kept, and how long its last answer may take.
+const CONNECTION: Duration = Duration::from_secs(300);
+const ANSWER: Duration = Duration::from_secs(30);
+/// More connections at once wait.
+const CONNECTIONS: usize = 256;
 
 /// The listening parts of an operator; dropping it closes them.
 #[derive(Default)]
@@ -63,11 +83,43 @@ impl Servers {
         let listener = listener.map_err(refused)?;
         let address = listener.local_addr()?;
         tracing::info!(%address, "serving {what}");
-        self.tasks.spawn(async move {
-            if let Err(error) = axum::serve(listener, router).await {
-                tracing::error!(%address, %error, "{what} are served no more");
-            }
-        });
+        self.tasks.spawn(serve(listener, router));
         Ok(address)
+    }
+}
+
+/// Answers whoever connects, for ever. What clients do, or fail to do, costs a bounded number of connections for a bounded time.
+async fn serve(listener: TcpListener, router: Router) {
+    let (mut connections, room) = (JoinSet::new(), Arc::new(Semaphore::new(CONNECTIONS)));
+    loop {
+        let place = room.clone().acquire_owned().await.expect("nobody closes it");
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+        };
+        while connections.try_join_next().is_some() {}
+        let router = router.clone();
+        connections.spawn(async move {
+            converse(stream, router).await;
+            drop(place);
+        });
+    }
+}
+
+async fn converse(stream: TcpStream, router: Router) {
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(QUESTION);
+    let mut connection = pin!(server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    // Whatever ends a connection is its client's to notice.
+    if timeout(CONNECTION, &mut connection).await.is_err() {
+        connection.as_mut().graceful_shutdown();
+        timeout(ANSWER, connection)
+            .await
+            .map(|ended| ended.unwrap_or_default())
+            .unwrap_or_default();
     }
 }

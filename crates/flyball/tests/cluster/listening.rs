@@ -3,7 +3,16 @@
 use crate::world::World;
 use flyball::{Action, Config, Context, Controller, Operator, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
-use std::{net::TcpListener, sync::Arc};
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
 
 async fn idle(_: Arc<ConfigMap>, _: Context) -> Result {
     Ok(Action::await_change())
@@ -42,4 +51,26 @@ async fn a_port_that_is_taken_is_named_with_what_to_do() {
     let running = operator.start_with(world.client.clone(), &config("health", 0)).await.unwrap();
     let addresses = running.addresses();
     assert!(addresses.health.is_some_and(|free| free != address) && addresses.metrics.is_some());
+}
+
+async fn ask(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let read = timeout(Duration::from_secs(600), stream.read_to_string(&mut answer)).await;
+    read.expect("nobody is listened to for ever").unwrap();
+    answer
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_say_what_it_wants_is_hung_up_on() {
+    let world = World::start().await;
+    let operator = Operator::new("listener").controller(Controller::new(idle));
+    let running = operator.start_with(world.client.clone(), &config("health", 0)).await.unwrap();
+    let address = running.addresses().health.unwrap();
+    assert_eq!(ask(address, "GET /healthz HTTP/1.1\r\nHost: a\r\n").await, "");
+    let answer = ask(address, "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("ok"), "{answer}");
+    let refusal = ask(address, "DELETE /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    assert!(refusal.starts_with("HTTP/1.1 405") && refusal.contains("allow: GET,HEAD"), "{refusal}");
 }
