@@ -291,7 +291,7 @@ mod tests {
             ["--namespace", "Not One"],
             ["--namespaces", "a,,b"],
             ["--namespaces", "a,B"],
-            ["--replicas", "-1"],
+            ["--replicas", "some"],
         ] {
             let arguments = ["greeter", "manifests", "--image", "a"];
             let arguments = &arguments[..if wrong[0] == "--image" { 2 } else { 4 }];

@@ -54,7 +54,7 @@ pub(crate) fn set_level(level: &str) -> Option<Result<(), String>> {
 /// Reads what is to be logged. A word alone is a level: a misspelt one would pass for a target, and nothing else be logged.
 pub(crate) fn filter(levels: &str) -> Result<EnvFilter, String> {
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
-    let mut directives = levels.split(',').map(str::trim);
+    let mut directives = levels.split(',');
     let filter = directives.all(|directive| directive.contains('=') || is_level(directive));
     let filter = filter.then(|| EnvFilter::try_new(levels).ok()).flatten();
     filter.ok_or_else(|| format!("`{levels}` is no level: error, warn, info, debug, trace, or `info,kube=debug`"))
@@ -120,7 +120,7 @@ mod tests {
             "WARN",
             "off",
             "info,kube=debug",
-            "info, kube::client=trace",
+            "info,kube::client=trace",
             "error,[reconcile{id=1}]=debug",
         ] {
             assert!(filter(levels).is_ok(), "{levels}");
