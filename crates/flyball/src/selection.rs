@@ -80,6 +80,16 @@ impl Selection {
         *self == Selection::default()
     }
 
+    /// Whether every object is selected, however much of it is kept.
+    pub(crate) fn selects_all(&self) -> bool {
+        self.labels.selects_all() && self.fields.is_empty()
+    }
+
+    /// Whether an object's metadata suffices to say whether it is selected.
+    pub(crate) fn selects_by_metadata(&self) -> bool {
+        self.fields.iter().all(|field| field.path.starts_with("metadata."))
+    }
+
     pub(crate) fn label_selector(&self) -> Option<String> {
         (!self.labels.selects_all()).then(|| self.labels.to_string())
     }
@@ -152,11 +162,12 @@ impl Field {
         })
     }
 
-    /// A field that is not there is empty (apimachinery, `fields.Set.Get`).
+    /// A field that is not there is empty (apimachinery, `fields.Set.Get`); of a built-in kind, it may as well be false or 0
+    /// (`spec.unschedulable` of a node). Which of them it is, the value that is asked for tells.
     fn holds(&self, object: &Value) -> bool {
         let found = self.path.split('.').try_fold(object, |value, name| value.get(name));
         let found = match found {
-            None | Some(Value::Null) => String::new(),
+            None | Some(Value::Null) => return ["", "false", "0"].contains(&&*self.value) == self.equals,
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
         };
@@ -208,6 +219,8 @@ mod tests {
         assert!(!selects(all().fields("status.phase!=Running")));
         assert!(!selects(all().fields("spec.nodeName=ada")));
         assert!(selects(all().fields("spec.a=1")));
+        assert!(selects(all().fields("spec.hostNetwork=false,spec.hostNetwork!=true")));
+        assert!(!selects(all().fields("spec.hostNetwork!=false")));
     }
 
     #[test]

@@ -182,8 +182,8 @@ impl Mirror {
         let mut state = self.lock();
         let told = &mut state.told[part.0];
         told.seen = told.seen.max(object.version);
-        told.deletions.tell(object);
-        let change = state.contents.remove(&object.key, &object.uid);
+        told.deletions.tell(object, self.kind.selection.selects_all());
+        let change = state.remove(object);
         self.tell(state, change);
     }
 
@@ -255,9 +255,12 @@ impl Mirror {
             false => None,
             true if selected => state.put(part, object),
             // Others see it leave; so do we.
-            true => state.contents.remove(&object.key, &object.uid).inspect(|_| {
-                state.told[part.0].deletions.made(&object.key, &object.uid, object.version);
-            }),
+            true => {
+                let change = state.remove(&object);
+                let deletions = &mut state.told[part.0].deletions;
+                deletions.left(&object.key, &object.uid, object.version, change.is_some());
+                change
+            }
         };
         if let (Some(change), Some(unconfirmed)) = (&change, &mut state.told[part.0].unconfirmed) {
             unconfirmed.extend(change.key().cloned());
@@ -271,7 +274,7 @@ impl Mirror {
         let mut state = self.lock();
         let change = state.contents.remove(key, uid);
         let version = change.iter().flat_map(|change| &change.old).map(|old| old.version).next();
-        state.told[part.0].deletions.made(key, uid, version.unwrap_or_default());
+        state.told[part.0].deletions.gone(key, uid, version);
         self.tell(state, change);
     }
 
@@ -329,6 +332,11 @@ impl Mirror {
         }
     }
 
+    /// Whether an object that is not here is known not to be there.
+    pub(crate) fn has_listed(&self, key: &Key) -> bool {
+        self.part_of(key).is_some_and(|part| self.health.borrow()[part.0].listed)
+    }
+
     /// Waits until the kind has been listed once, unless that fails.
     pub(crate) async fn ready(&self) -> Result<(), ReadError> {
         let mut health = self.health.subscribe();
@@ -375,6 +383,17 @@ impl State {
             return None;
         }
         Some(self.contents.put(object))
+    }
+
+    /// Lets go of an object that is gone or not selected any more, unless it was seen in a later version, to which it returned.
+    fn remove(&mut self, object: &Object) -> Option<Change> {
+        let current = self.contents.get(&object.key)?;
+        let returned = object.version != 0 && current.version > object.version;
+        if returned {
+            None
+        } else {
+            self.contents.remove(&object.key, &object.uid)
+        }
     }
 }
 

@@ -1,9 +1,10 @@
-//! A mirror beside a server that is too simple to be wrong: others write, this process writes, answers and watch events come
-//! late, lists replace watches. A failure prints its seed.
+//! A mirror beside a server that is too simple to be wrong: others write, this process writes, objects leave the selection and
+//! return, answers and watch events come late, lists replace watches. A failure prints its seed.
 
 use super::{Change, Mirror, Part, Subscriber};
-use crate::{Key, kind::Kind, object::Object, work::WorkQueue};
+use crate::{Key, Selection, kind::Kind, object::Object, work::WorkQueue};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::Expression;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     sync::{Arc, Mutex},
@@ -11,35 +12,49 @@ use std::{
 
 const PART: Part = Part(0);
 
-/// uid and version of what is there, by name.
+/// uid and version of what is selected, by name.
 type World = BTreeMap<u64, (u64, u64)>;
+
+/// One version of an object.
+#[derive(Clone, Copy)]
+struct Version {
+    name: u64,
+    uid: u64,
+    version: u64,
+    selected: bool,
+}
 
 struct Game {
     random: u64,
     version: u64,
-    world: World,
-    /// What the watch has yet to tell: name, uid, version, whether it is there.
-    events: VecDeque<(u64, u64, u64, bool)>,
+    /// What is there, selected or not.
+    world: BTreeMap<u64, Version>,
+    /// What the watch has yet to tell; what it tells of as deleted is not selected.
+    events: VecDeque<Version>,
     /// Answers to this process's own writes that it has not seen yet.
     answers: Vec<Answer>,
     /// The last version that this process saw answered, or `None` for deleted, by uid.
-    wrote: HashMap<u64, Option<u64>>,
-    deleted_at: HashMap<u64, u64>,
+    wrote: HashMap<u64, Option<Version>>,
+    /// The last version at which an object was deleted or left the selection, by uid.
+    left: HashMap<u64, u64>,
     mirror: Mirror,
     told: Arc<Mutex<World>>,
     _queue: Arc<WorkQueue>,
 }
 
 enum Answer {
-    Object { name: u64, uid: u64, version: u64 },
+    Object(Version),
     Gone { name: u64, uid: u64 },
 }
 
-fn object(name: u64, uid: u64, version: u64) -> Object {
-    Object::parse(format!(
-        r#"{{"metadata":{{"name":"{name}","uid":"{uid}","resourceVersion":"{version}"}}}}"#
-    ))
-    .unwrap()
+fn object(Version { name, uid, version, selected }: Version) -> Object {
+    let metadata = format!(r#""name":"{name}","uid":"{uid}","resourceVersion":"{version}""#);
+    Object::parse(format!(r#"{{"metadata":{{{metadata},"labels":{{"selected":"{selected}"}}}}}}"#)).unwrap()
+}
+
+fn mirror() -> Mirror {
+    let selection = Selection::default().labels(Expression::Equal("selected".into(), "true".into()));
+    Mirror::new(Kind { selection, ..Kind::of::<ConfigMap>() }, &[])
 }
 
 fn numbers(object: &Object) -> (u64, (u64, u64)) {
@@ -48,7 +63,7 @@ fn numbers(object: &Object) -> (u64, (u64, u64)) {
 
 impl Game {
     fn new(seed: u64) -> Game {
-        let mirror = Mirror::new(Kind::of::<ConfigMap>(), &[]);
+        let mirror = mirror();
         let (told, queue) = (Arc::new(Mutex::new(World::new())), Arc::new(WorkQueue::default()));
         let heard = told.clone();
         let tell = move |_: &Mirror, change: &Change, _: &WorkQueue| {
@@ -62,11 +77,11 @@ impl Game {
         Game {
             random: seed,
             version: 0,
-            world: World::new(),
+            world: BTreeMap::new(),
             events: VecDeque::new(),
             answers: Vec::new(),
             wrote: HashMap::new(),
-            deleted_at: HashMap::new(),
+            left: HashMap::new(),
             mirror,
             told,
             _queue: queue,
@@ -85,29 +100,41 @@ impl Game {
     fn write(&mut self) -> Answer {
         let name = self.below(4);
         self.version += 1;
-        let version = self.version;
-        let Some((uid, _)) = self.world.get(&name).copied() else {
-            self.world.insert(name, (version, version));
-            self.events.push_back((name, version, version, true));
-            return Answer::Object { name, uid: version, version };
+        let (version, before) = (self.version, self.world.get(&name).copied());
+        let after = Version {
+            name,
+            uid: before.map_or(version, |before| before.uid),
+            version,
+            selected: self.below(3) > 0,
         };
-        if self.below(3) == 0 {
-            self.world.remove(&name);
-            self.deleted_at.insert(uid, version);
-            self.events.push_back((name, uid, version, false));
-            return Answer::Gone { name, uid };
+        let was_selected = before.is_some_and(|before| before.selected);
+        let deleted = before.is_some() && self.below(3) == 0;
+        if was_selected && (deleted || !after.selected) {
+            self.left.insert(after.uid, version);
+            self.events.push_back(Version { selected: false, ..after });
+        } else if after.selected && !deleted {
+            self.events.push_back(after);
         }
-        self.world.insert(name, (uid, version));
-        self.events.push_back((name, uid, version, true));
-        Answer::Object { name, uid, version }
+        if deleted {
+            self.world.remove(&name);
+            return Answer::Gone { name, uid: after.uid };
+        }
+        self.world.insert(name, after);
+        Answer::Object(after)
     }
 
     fn answered(&mut self, answer: Answer) {
         match answer {
-            Answer::Object { name, uid, version } => {
-                self.mirror.written(object(name, uid, version));
-                let wrote = self.wrote.entry(uid).or_insert(Some(0));
-                *wrote = wrote.map(|before| before.max(version));
+            Answer::Object(version) => {
+                self.mirror.written(object(version));
+                let wrote = self.wrote.entry(version.uid).or_insert(Some(version));
+                *wrote = wrote.map(|before| {
+                    if before.version > version.version {
+                        before
+                    } else {
+                        version
+                    }
+                });
             }
             Answer::Gone { name, uid } => {
                 self.mirror.removed(&Key::cluster(name.to_string()), &uid.to_string());
@@ -118,8 +145,9 @@ impl Game {
 
     fn watch(&mut self) {
         match self.events.pop_front() {
-            Some((name, uid, version, true)) => self.mirror.changed(PART, object(name, uid, version)),
-            Some((name, uid, version, false)) => self.mirror.deleted(PART, &object(name, uid, version)),
+            Some(version) if version.selected => self.mirror.changed(PART, object(version)),
+            // As it was when it was last selected, with the version of now.
+            Some(version) => self.mirror.deleted(PART, &object(Version { selected: true, ..version })),
             None => self.mirror.bookmarked(PART, self.version),
         }
     }
@@ -128,15 +156,15 @@ impl Game {
     fn list(&mut self) {
         self.mirror.list_began(PART);
         let (listed, version) = (self.world.clone(), self.version);
-        for (name, (uid, version)) in listed {
+        for listed in listed.into_values().filter(|listed| listed.selected) {
             if self.below(4) == 0 {
                 let answer = self.write();
                 self.answered(answer);
             }
-            self.mirror.listed(PART, object(name, uid, version));
+            self.mirror.listed(PART, object(listed));
         }
         self.mirror.list_ended(PART, version);
-        self.events.retain(|event| event.2 > version);
+        self.events.retain(|event| event.version > version);
     }
 
     fn step(&mut self) {
@@ -164,17 +192,17 @@ impl Game {
             match self.wrote.get(uid) {
                 Some(None) => panic!("seed {seed}: {name} is read although this process deleted it"),
                 Some(Some(wrote)) => {
-                    assert!(version >= wrote, "seed {seed}: {name} is read at {version}, written at {wrote}")
+                    let wrote = wrote.version;
+                    assert!(*version >= wrote, "seed {seed}: {name} is read at {version}, written at {wrote}")
                 }
                 None => {}
             }
         }
-        for (uid, wrote) in self.wrote.iter().filter_map(|(uid, wrote)| Some((uid, (*wrote)?))) {
-            let there = read.values().any(|(read, _)| read == uid);
-            assert!(
-                there || self.deleted_at.contains_key(uid),
-                "seed {seed}: {uid}, written at {wrote}, is not read"
-            );
+        for wrote in self.wrote.values().flatten().filter(|wrote| wrote.selected) {
+            let there = read.values().any(|(read, _)| *read == wrote.uid);
+            let left = self.left.get(&wrote.uid).is_some_and(|left| *left > wrote.version);
+            let Version { uid, version, .. } = wrote;
+            assert!(there || left, "seed {seed}: {uid}, written at {version}, is not read");
         }
     }
 }
@@ -194,6 +222,29 @@ fn reads_are_never_older_than_own_writes_and_end_where_the_server_does() {
             game.answered(answer);
         }
         game.check(seed);
-        assert_eq!(*game.told.lock().unwrap(), game.world, "seed {seed}");
+        let selected = game.world.values().filter(|version| version.selected);
+        let selected: World = selected.map(|version| (version.name, (version.uid, version.version))).collect();
+        assert_eq!(*game.told.lock().unwrap(), selected, "seed {seed}");
     }
+}
+
+#[test]
+fn a_server_that_selects_what_we_would_not_is_believed() {
+    let (mirror, key) = (mirror(), Key::cluster("1"));
+    let version = |version, selected| Version { name: 1, uid: 1, version, selected };
+    mirror.changed(PART, object(version(1, true)));
+    mirror.written(object(version(2, false)));
+    assert!(mirror.get(&key).is_none());
+    mirror.changed(PART, object(version(2, true)));
+    assert_eq!(mirror.get(&key).map(|object| object.version), Some(2));
+}
+
+#[test]
+fn deletions_that_no_watch_tells_of_are_not_kept_for_ever() {
+    let mirror = mirror();
+    for name in 0..100_000 {
+        mirror.removed(&Key::cluster(name.to_string()), &name.to_string());
+    }
+    let kept = mirror.lock().told[0].deletions.len();
+    assert!(kept <= 2_000, "{kept} deletions are kept");
 }

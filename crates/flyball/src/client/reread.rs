@@ -4,7 +4,7 @@ use super::written;
 use crate::{
     Key,
     cache::Mirror,
-    kind::{Form, KindId},
+    kind::{Form, Kind, KindId},
     metrics::MeasuredClient,
     object::Object,
 };
@@ -160,9 +160,10 @@ async fn collection(
     Ok(())
 }
 
-/// Metadata suffices if nobody holds more.
+/// Metadata suffices if nobody holds more, or selects by more.
 fn accept(mirrors: &[Arc<Mirror>], metadata: &'static str) -> &'static str {
-    match mirrors.iter().all(|mirror| mirror.kind().form == Form::Metadata) {
+    let suffices = |kind: &Kind| kind.form == Form::Metadata && kind.selection.selects_by_metadata();
+    match mirrors.iter().all(|mirror| suffices(mirror.kind())) {
         true => metadata,
         false => "application/json",
     }

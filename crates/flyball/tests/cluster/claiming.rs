@@ -29,7 +29,8 @@ fn secret(name: &str) -> Secret {
     serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap()
 }
 
-fn silence(request: &Request<Body>, path: &str, query: &str) -> Option<Response<Answer>> {
+/// Never answers requests of that path and query.
+pub fn silence(request: &Request<Body>, path: &str, query: &str) -> Option<Response<Answer>> {
     let uri = request.uri();
     let meant = uri.path().ends_with(path) && uri.query().unwrap_or_default().contains(query);
     meant.then(|| Response::new(Answer::stream(futures::stream::pending())))

@@ -161,3 +161,24 @@ async fn a_kind_is_listed_once_however_many_controllers_need_it() {
     };
     assert_eq!((lists("configmaps"), lists("secrets")), (1, 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_goes_with_its_last_finalizer_and_is_not_read_after_that() {
+    let world = World::start().await;
+    world.break_with(|request| crate::claiming::silence(request, "/secrets", "watch="));
+    let seen = once(&world, Controller::reads::<Secret>, async |ctx| {
+        let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
+        let held = json!({ "metadata": { "name": "bob", "finalizers": ["example.dev/one", "example.dev/two"] } });
+        secrets.create(&PostParams::default(), &serde_json::from_value(held)?).await?;
+        secrets.delete("bob", &DeleteParams::default()).await?;
+        let mut seen = Vec::new();
+        for left in [json!(["example.dev/two"]), json!(null)] {
+            let patch = Patch::Merge(json!({ "metadata": { "finalizers": left } }));
+            secrets.patch("bob", &PatchParams::default(), &patch).await?;
+            seen.push(ctx.get::<Secret>("bob").await?.is_some());
+        }
+        Ok(seen)
+    })
+    .await;
+    assert_eq!(seen, [true, false]);
+}
