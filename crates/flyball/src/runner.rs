@@ -9,7 +9,7 @@ use crate::{
     queue::{Job, Priority},
     shared::{Control, Shared},
     trace,
-    work::WorkQueue,
+    work::{Handed, WorkQueue},
 };
 use futures::FutureExt;
 use std::{
@@ -31,6 +31,9 @@ use tracing::Instrument;
 
 /// How long reconciles that are under way may take to end once the operator stops.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// How long to wait for the list that would contain an object which is not here.
+const UNLISTED: Duration = Duration::from_secs(5);
 
 /// One controller at work, and all that its workers share.
 pub(crate) struct Desk {
@@ -85,14 +88,19 @@ impl Desk {
 
     /// Works while this process leads, until told to stop.
     ///
-    /// When it leads no more, what is under way is cancelled where it stands, and comes again once it leads again.
+    /// When it leads no more, what is under way is cancelled where it stands, and comes again once it leads again. So does
+    /// everything else: whoever led meanwhile may have left it half done.
     pub(crate) async fn run(self: Arc<Desk>, stop: CancellationToken) {
-        let leadership = self.operator.leadership.clone();
+        let (leadership, mut led) = (self.operator.leadership.clone(), false);
         loop {
             let term = tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 term = leadership.begun() => term,
             };
+            if std::mem::replace(&mut led, true) {
+                self.add_all(Why::Listed);
+            }
             tokio::select! {
                 biased;
                 () = leadership.lost(term) => {}
@@ -108,12 +116,13 @@ impl Desk {
         loop {
             let free = workers.len() < self.controller.concurrency;
             tokio::select! {
+                biased;
                 () = stop.cancelled() => break,
-                Some(_) = workers.join_next() => {}
-                job = self.queue.next(), if free => {
-                    workers.spawn(self.clone().work(job, stop.clone()));
-                }
                 () = &mut resync => {}
+                Some(_) = workers.join_next() => {}
+                handed = self.queue.next(), if free => {
+                    workers.spawn(self.clone().work(handed, stop.clone()));
+                }
             }
         }
         let drained = async { while workers.join_next().await.is_some() {} };
@@ -130,28 +139,32 @@ impl Desk {
         };
         loop {
             sleep(period).await;
-            for object in self.mirror.list(None) {
-                self.queue.add(object.key.clone(), Priority::Background, Why::Resync);
-            }
+            self.add_all(Why::Resync);
+        }
+    }
+
+    fn add_all(&self, why: Why) {
+        for object in self.mirror.list(None) {
+            self.queue.add(object.key.clone(), Priority::Background, why.clone());
         }
     }
 
     /// One worker: reconciles an object, and then others for as long as there are any.
-    async fn work(self: Arc<Desk>, first: Job<Key>, stop: CancellationToken) {
+    async fn work(self: Arc<Desk>, first: Handed, stop: CancellationToken) {
         let mut next = Some(first);
-        while let Some(job) = next {
-            self.reconcile(job).await;
+        while let Some(handed) = next {
+            self.reconcile(handed).await;
             consume_budget().await;
             next = (!stop.is_cancelled()).then(|| self.queue.try_next()).flatten();
         }
     }
 
-    async fn reconcile(&self, job: Job<Key>) {
+    async fn reconcile(&self, handed: Handed) {
+        let job = &handed.job;
         let Some(object) = self.mirror.get(&job.key) else {
-            self.gone(&job.key);
-            return;
+            self.absent(job);
+            return handed.ended();
         };
-        let mut handed = Handed { queue: &self.queue, job: &job, ended: false };
         let id = self.ids.next();
         let ctx = Context {
             operator: self.operator.clone(),
@@ -162,19 +175,19 @@ impl Desk {
             why: job.why.clone(),
             round: Arc::default(),
         };
-        let span = self.span(&job, id);
+        let span = self.span(job, id);
         async {
             let run = self.control.metrics.began(Some(job.due.elapsed()));
             let result = self.attempt(ctx.clone()).await;
             let how = how(&result);
             run.ended(how);
             let failure = result.as_ref().err().map(ToString::to_string);
-            self.ended(&job, &ctx, result);
+            self.ended(job, &ctx, result);
             trace::ended(how.result(), failure);
         }
         .instrument(span)
         .await;
-        handed.ended = true;
+        handed.ended();
     }
 
     /// What every line says that is logged meanwhile.
@@ -202,14 +215,19 @@ impl Desk {
         })
     }
 
-    fn gone(&self, key: &Key) {
+    /// An object is not here: it is gone, or its kind has not been listed yet.
+    fn absent(&self, job: &Job<Key>) {
+        let key = &job.key;
+        if !self.mirror.has_listed(key) {
+            self.queue.add_after(key.clone(), UNLISTED, job.priority, job.why.clone());
+            return;
+        }
         self.queue.succeeded(key);
         if let Some(gone) = &self.controller.gone
             && catch_unwind(AssertUnwindSafe(|| gone(key))).is_err()
         {
             tracing::error!(%key, "`gone` panicked");
         }
-        self.queue.done(key);
     }
 
     fn ended(&self, job: &Job<Key>, ctx: &Context, result: Result) {
@@ -249,22 +267,6 @@ impl Desk {
             let note = format!("gave up after {failures} failures, until something changes: {error}");
             ctx.event(Event::warning("RetriesExhausted", note));
         }
-    }
-}
-
-/// An object that a worker has. It goes back into the queue however the worker ends.
-struct Handed<'a> {
-    queue: &'a WorkQueue,
-    job: &'a Job<Key>,
-    ended: bool,
-}
-
-impl Drop for Handed<'_> {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.queue.add(self.job.key.clone(), self.job.priority, self.job.why.clone());
-        }
-        self.queue.done(&self.job.key);
     }
 }
 

@@ -9,7 +9,7 @@ use std::{fmt, sync::Arc};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Why {
-    /// It was there when its kind was first listed, or when its controller started.
+    /// It was there when its kind was first listed, when its controller started, or when that began to lead again.
     Listed,
     /// It was created.
     Created,

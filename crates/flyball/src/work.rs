@@ -105,10 +105,10 @@ impl WorkQueue {
     }
 
     /// Waits for the next object. Nothing is lost when the wait is cancelled.
-    pub(crate) async fn next(&self) -> Job<Key> {
+    pub(crate) async fn next(self: &Arc<WorkQueue>) -> Handed {
         loop {
             let wake = match self.take() {
-                Ok(job) => return job,
+                Ok(job) => return self.hand(job),
                 Err(wake) => wake,
             };
             match wake {
@@ -122,8 +122,12 @@ impl WorkQueue {
     }
 
     /// The next object, if one is ready and may run now.
-    pub(crate) fn try_next(&self) -> Option<Job<Key>> {
-        self.take().ok()
+    pub(crate) fn try_next(self: &Arc<WorkQueue>) -> Option<Handed> {
+        self.take().ok().map(|job| self.hand(job))
+    }
+
+    fn hand(self: &Arc<WorkQueue>, job: Job<Key>) -> Handed {
+        Handed { queue: self.clone(), job, ended: false }
     }
 
     /// The next object, or when to look again.
@@ -149,8 +153,8 @@ impl WorkQueue {
         Ok(job)
     }
 
-    /// Gives back an object whose run has ended.
-    pub(crate) fn done(&self, key: &Key) {
+    /// Takes back an object whose run has ended.
+    fn done(&self, key: &Key) {
         let again = self.lock().queue.done(key, Instant::now());
         if again {
             self.changed.notify_one();
@@ -223,6 +227,31 @@ impl WorkQueue {
     }
 }
 
+/// An object that was handed out. Unless its run ended, it is asked for again: whatever became of whoever had it, and even if
+/// that never began.
+#[must_use = "an object that is dropped runs again"]
+pub(crate) struct Handed {
+    queue: Arc<WorkQueue>,
+    pub(crate) job: Job<Key>,
+    ended: bool,
+}
+
+impl Handed {
+    /// Its run has ended.
+    pub(crate) fn ended(mut self) {
+        self.ended = true;
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.queue.add(self.job.key.clone(), self.job.priority, self.job.why.clone());
+        }
+        self.queue.done(&self.job.key);
+    }
+}
+
 fn shortened(error: &str) -> &str {
     let mut end = error.len().min(ERROR);
     while !error.is_char_boundary(end) {
@@ -238,13 +267,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn so_many_begin_at_once_and_then_so_many_a_second() {
         let rate = Rate { every: Duration::from_millis(100), burst: 3 };
-        let (queue, start) = (WorkQueue::limited(Some(rate)), Instant::now());
+        let (queue, start) = (Arc::new(WorkQueue::limited(Some(rate))), Instant::now());
         for name in ["a", "b", "c", "d", "e"] {
             queue.add(name.into(), Priority::Live, Why::Changed);
         }
         let mut waited = Vec::new();
         for _ in 0..5 {
-            queue.next().await;
+            queue.next().await.ended();
             waited.push(start.elapsed().as_millis());
         }
         assert_eq!(waited, [0, 0, 0, 100, 200]);
@@ -254,9 +283,24 @@ mod tests {
             queue.add(name.into(), Priority::Live, Why::Changed);
         }
         for _ in more {
-            queue.next().await;
+            queue.next().await.ended();
         }
         assert_eq!(start.elapsed().as_millis(), 100);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_whose_worker_is_aborted_before_it_begins_is_handed_out_again() {
+        let queue = Arc::new(WorkQueue::default());
+        queue.add("ada".into(), Priority::Live, Why::Changed);
+        let handed = queue.next().await;
+        let mut workers = tokio::task::JoinSet::new();
+        workers.spawn(async move { handed.ended() });
+        workers.shutdown().await;
+        assert_eq!(queue.counts(), (1, 0, 0));
+        let again = queue.try_next().unwrap();
+        assert_eq!((again.job.key.name(), &again.job.why), ("ada", &Why::Changed));
+        again.ended();
+        assert_eq!(queue.counts(), (0, 0, 0));
     }
 
     #[test]

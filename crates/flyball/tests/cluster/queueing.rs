@@ -6,7 +6,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Secret},
     events::v1::Event as Published,
 };
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 use serde_json::json;
 use std::{
     sync::{Arc, Mutex},
@@ -281,4 +281,27 @@ async fn the_queue_can_be_looked_into() {
     let objects = &running.queues(10)[0].objects;
     assert!(matches!(objects[1].standing, Standing::Until(_)), "{objects:?}");
     assert_eq!(objects[1].why.to_string(), "requeued");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_called_gone_before_its_kind_was_listed() {
+    let world = World::start().await;
+    let map = world.create(config_map("ada", "a", "1")).await;
+    let child = json!({ "metadata": { "name": "child", "ownerReferences": [map.controller_owner_ref(&()).unwrap()] } });
+    world.create::<Secret>(serde_json::from_value(child).unwrap()).await;
+    let mut refusals = 3;
+    world.break_with(move |request| {
+        let refused = refusals > 0 && request.uri().path().ends_with("/configmaps");
+        refusals -= u32::from(refused);
+        refused.then(|| crate::watching::refusal(500, "InternalError"))
+    });
+    let (controller, mut runs) = telling(calm);
+    let (sender, mut gone) = mpsc::unbounded_channel();
+    let controller = controller.owns::<Secret>().gone(move |key| sender.send(key.to_string()).unwrap());
+    let _running = world.run(&Operator::new("early").controller(controller)).await;
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(ran(&mut runs).await, ["ada: listed"]);
+    assert!(gone.try_recv().is_err(), "it was there all the time");
+    world.delete::<ConfigMap>("ada").await;
+    assert_eq!(gone.recv().await.unwrap(), "default/ada");
 }
