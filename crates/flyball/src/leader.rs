@@ -31,6 +31,9 @@ const JITTER: f64 = 1.2;
 ///
 /// A leader that stops in order waits for its reconciles, then releases the Lease; the others watch it and take over at once.
 /// One that loses the Lease aborts its reconciles, sends no more writes, and stands again.
+///
+/// Callbacks are called by the task that renews the Lease, which waits for them: whatever takes long belongs into a task of its own.
+/// Elections by the same Lease are one, and all of their callbacks are called.
 #[derive(Clone)]
 pub struct Election {
     pub(crate) lease: String,
@@ -124,9 +127,25 @@ impl Election {
         self
     }
 
+    /// Takes the callbacks of another election by the same Lease.
+    pub(crate) fn join(&mut self, other: &Election) -> Result<()> {
+        let times = |election: &Election| (election.lease_duration, election.renew_deadline, election.retry_period);
+        if times(self) != times(other) {
+            return Err(self.refused("two elections by it differ in their times"));
+        }
+        add(&mut self.started, &other.started);
+        add(&mut self.stopped, &other.stopped);
+        add(&mut self.new_leader, &other.new_leader);
+        Ok(())
+    }
+
+    fn refused(&self, why: &str) -> Error {
+        Error::permanent(format!("election by Lease {:?}: {why}", self.lease))
+    }
+
     /// Refuses times with which two could lead at once, or nobody for long.
     pub(crate) fn check(&self) -> Result<()> {
-        let refused = |why: &str| Err(Error::permanent(format!("election by Lease {:?}: {why}", self.lease)));
+        let refused = |why: &str| Err(self.refused(why));
         if self.identity.is_empty() {
             return refused("the identity is empty");
         }
@@ -149,6 +168,15 @@ impl Election {
 impl fmt::Debug for Election {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Election of {} by Lease {}", self.identity, self.lease)
+    }
+}
+
+/// Adds the callbacks that are not there yet.
+fn add<F: ?Sized>(known: &mut Vec<Arc<F>>, others: &[Arc<F>]) {
+    for other in others {
+        if !known.iter().any(|known| Arc::ptr_eq(known, other)) {
+            known.push(other.clone());
+        }
     }
 }
 

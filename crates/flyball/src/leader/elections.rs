@@ -13,7 +13,8 @@ pub(crate) struct Elections {
     cache: Cache,
     metrics: Metrics,
     clock: Clock,
-    stood: Vec<(Option<String>, Leadership)>,
+    /// By the namespace of their Lease; each has a candidate until they start.
+    stood: Vec<(String, Leadership)>,
     candidates: Vec<Elector>,
     running: JoinSet<()>,
     release: CancellationToken,
@@ -37,15 +38,17 @@ impl Elections {
     /// Stands in an election; those by the same Lease are one.
     pub(crate) fn stand(&mut self, election: &Election) -> Result<Leadership> {
         election.check()?;
-        let same = |(namespace, leadership): &&(Option<String>, Leadership)| {
-            *namespace == election.namespace && leadership.election() == Some(&election.lease)
+        let namespace = election.namespace.as_deref().unwrap_or(self.client.default_namespace()).to_owned();
+        let same = |(known, leadership): &(String, Leadership)| {
+            *known == namespace && leadership.election() == Some(&election.lease)
         };
-        if let Some((_, leadership)) = self.stood.iter().find(same) {
-            return Ok(leadership.clone());
+        if let Some(index) = self.stood.iter().position(same) {
+            self.candidates[index].join(election)?;
+            return Ok(self.stood[index].1.clone());
         }
         let elector = Elector::new(election, self.client.clone(), &self.operator, &self.metrics, self.clock);
         let leadership = elector.leadership().clone();
-        self.stood.push((election.namespace.clone(), leadership.clone()));
+        self.stood.push((namespace, leadership.clone()));
         self.candidates.push(elector);
         Ok(leadership)
     }

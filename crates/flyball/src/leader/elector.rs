@@ -50,6 +50,11 @@ impl Elector {
         &self.leadership
     }
 
+    /// Stands in one more election by the same Lease: it is the same one, and its callbacks are called, too.
+    pub(crate) fn join(&mut self, other: &Election) -> crate::Result<()> {
+        self.election.join(other)
+    }
+
     /// Stands, leads, stands again, until `stop`; then gives the Lease back if it is held.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         loop {
@@ -98,16 +103,15 @@ impl Elector {
             tokio::select! {
                 () = sleep_until(expiry.map_or(retry, |expiry| expiry.min(retry))) => return,
                 Some(news) = news.recv() => match news {
+                    // A watch may lag behind what was read.
+                    News::Seen(lease) if self.observed.as_ref().is_some_and(|seen| seen.is_after(&lease)) => {}
                     News::Seen(lease) => {
                         self.observe(*lease);
                         if self.observed.as_ref().is_some_and(|observed| observed.holder().is_empty()) {
                             return;
                         }
                     }
-                    News::Gone => {
-                        self.observed = None;
-                        return;
-                    }
+                    News::Gone => return,
                 }
             }
         }
@@ -135,27 +139,35 @@ impl Elector {
     }
 
     /// Tries once to take or keep the Lease; whether it is held (client-go: `tryAcquireOrRenew`).
+    ///
+    /// A Lease that somebody deletes is created by its holder. Others, unlike client-go's, wait until it would have run out: they
+    /// cannot know whether the holder has noticed.
     async fn attempt(&mut self) -> kube::Result<bool> {
         self.attempts += 1;
         let leads = self.leadership.is_leading();
         if leads && let Some(observed) = self.observed.clone() {
             match self.hold(&observed).await {
-                // Somebody changed it, or the last answer was lost: it is looked at again.
-                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                // Somebody changed or deleted it, or the last answer was lost: it is looked at again.
+                Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
                 held => return held,
             }
         }
-        let Some(lease) = self.lock.api.get_opt(&self.lock.name).await? else {
-            let sent = self.claim();
-            let lease = self.lock.create(&self.election.identity, self.election.lease_duration).await?;
-            return Ok(self.held(sent, lease));
-        };
-        let observed = self.observe(lease);
-        let (ours, free) = (observed.holder() == self.election.identity, observed.holder().is_empty());
-        if !ours && (leads || (!free && Instant::now() < observed.expires())) {
+        let found = self.lock.api.get_opt(&self.lock.name).await?;
+        let found = found.map(|lease| self.observe(lease));
+        let ours = |seen: &Observed| seen.holder() == self.election.identity;
+        let taken = |seen: &Observed| !seen.holder().is_empty() && Instant::now() < seen.expires();
+        if found
+            .as_ref()
+            .or(self.observed.as_ref())
+            .is_some_and(|seen| !ours(seen) && (leads || taken(seen)))
+        {
             return Ok(false);
         }
-        match self.hold(&observed).await {
+        let held = match found {
+            Some(seen) => self.hold(&seen).await,
+            None => self.create().await,
+        };
+        match held {
             // Another candidate was faster.
             Err(kube::Error::Api(status)) if status.code == 409 && !leads => Ok(false),
             held => held,
@@ -166,6 +178,12 @@ impl Elector {
         let sent = self.claim();
         let held = self.lock.hold(&seen.lease, &self.election.identity, self.election.lease_duration);
         let lease = held.await?;
+        Ok(self.held(sent, lease))
+    }
+
+    async fn create(&mut self) -> kube::Result<bool> {
+        let sent = self.claim();
+        let lease = self.lock.create(&self.election.identity, self.election.lease_duration).await?;
         Ok(self.held(sent, lease))
     }
 

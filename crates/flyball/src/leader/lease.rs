@@ -138,10 +138,14 @@ impl Observed {
     /// Takes what is seen of the Lease: its record is new, or only seen again.
     pub(super) fn update(before: Option<Observed>, lease: Lease) -> Observed {
         match before {
-            Some(before) if version(&before.lease) > version(&lease) => before,
             Some(before) if before.lease.spec == lease.spec => Observed { lease, at: before.at },
             _ => Observed { lease, at: Instant::now() },
         }
+    }
+
+    /// Whether a Lease is an earlier version of the one that was seen.
+    pub(super) fn is_after(&self, lease: &Lease) -> bool {
+        version(&self.lease) > version(lease)
     }
 
     pub(super) fn holder(&self) -> &str {
@@ -169,6 +173,22 @@ fn version(lease: &Lease) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn lease(version: &str, holder: &str) -> Lease {
+        let mut lease = Lease::default();
+        lease.metadata.resource_version = Some(version.into());
+        lease.spec = Some(LeaseSpec { holder_identity: Some(holder.into()), ..LeaseSpec::default() });
+        lease
+    }
+
+    /// As after a restore of the API server's store.
+    #[test]
+    fn what_is_read_of_a_lease_is_believed_also_when_its_version_went_back() {
+        let before = Observed::update(None, lease("10", "ada"));
+        assert!(before.is_after(&lease("5", "bob")) && !before.is_after(&lease("10", "ada")));
+        let after = Observed::update(Some(before), lease("5", "bob"));
+        assert_eq!(after.holder(), "bob");
+    }
 
     #[test]
     fn a_part_of_a_second_counts_as_one() {

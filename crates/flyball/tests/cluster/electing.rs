@@ -241,3 +241,67 @@ async fn a_reconcile_is_aborted_when_the_lease_is_lost_and_comes_again() {
     pass(20 * SECOND).await;
     assert_eq!(began.lock().unwrap().len(), 2, "and it comes again with the lease");
 }
+
+/// Another leader may have left something half done.
+#[tokio::test(start_paused = true)]
+async fn whoever_leads_again_looks_at_everything_again() {
+    let world = World::start().await;
+    world.create(config_map("ada", "a", "1")).await;
+    let runs = Arc::new(Mutex::new(0));
+    let counted = runs.clone();
+    let count = move |map: Arc<ConfigMap>, _: Context| {
+        *counted.lock().unwrap() += u32::from(map.metadata.name.as_deref() == Some("ada"));
+        async { Ok(Action::await_change()) }
+    };
+    let operator = Operator::new("counter").controller(Controller::new(count));
+    let running = world.run(&operator.election(Election::new("counter").identity("ada"))).await;
+    pass(5 * SECOND).await;
+    assert_eq!(*runs.lock().unwrap(), 1);
+    let taken = serde_json::json!({ "spec": { "holderIdentity": "bob", "leaseDurationSeconds": 5 } });
+    world.merge::<Lease>("counter", taken).await;
+    pass(4 * SECOND).await;
+    assert!(!running.leadership().is_leading());
+    pass(10 * SECOND).await;
+    assert!(running.leadership().is_leading());
+    assert_eq!(*runs.lock().unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_deleted_is_created_by_its_holder_and_taken_by_nobody() {
+    let group = Group::start(3).await;
+    pass(10 * SECOND).await;
+    let (leader, deleted) = (group.leader().await, Instant::now());
+    for _ in 0..3 {
+        group.world.delete::<Lease>("writer").await;
+        pass(20 * SECOND).await;
+        let lease: Lease = group.world.api().get("writer").await.unwrap();
+        assert_eq!(lease.spec.unwrap().holder_identity, Some(leader.clone()));
+    }
+    assert!(group.replica(&leader).running().leadership().is_leading());
+    let metrics = group.replica(&leader).running().metrics().text(Format::Prometheus);
+    assert!(metrics.contains("leader_transitions_total{name=\"writer\"} 1"), "{metrics}");
+    assert_eq!(group.writers(), [leader], "nobody else writes since {:?}", deleted.elapsed());
+    group.check("");
+}
+
+#[tokio::test(start_paused = true)]
+async fn controllers_that_share_an_election_all_hear_of_it() {
+    let world = World::start().await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let sharing = |name: &'static str, namespace: Option<&str>| {
+        let told = told.clone();
+        let idle = |_: Arc<ConfigMap>, _: Context| async { Ok(Action::await_change()) };
+        let election = Election::new("shared").on_started(move || told.lock().unwrap().push(name));
+        let election = namespace.map_or(election.clone(), |namespace| election.namespace(namespace));
+        Controller::new(idle).named(name).election(election)
+    };
+    let operator = Operator::new("both")
+        .controller(sharing("one", None))
+        .controller(sharing("two", Some("default")));
+    let _running = world.run(&operator).await;
+    pass(30 * SECOND).await;
+    assert_eq!(*told.lock().unwrap(), ["one", "two"]);
+    let unlike = sharing("three", None).election(Election::new("shared").lease_duration(30 * SECOND));
+    let refused = operator.controller(unlike).start(world.client.clone()).await.unwrap_err().to_string();
+    assert!(refused.contains("\"shared\": two elections by it differ in their times"), "{refused}");
+}
