@@ -28,7 +28,7 @@ const PAGE: u32 = 500;
 const ANSWER: Duration = Duration::from_secs(60);
 /// The server ends a watch after this time; it is then opened again.
 const WATCH: Duration = Duration::from_secs(290);
-/// A watch that ends sooner without having told anything counts as failed.
+/// A watch that ends sooner counts as failed if it told nothing, and is not opened again before.
 const SHORT: Duration = Duration::from_secs(1);
 
 /// Why a list or watch ended before its time.
@@ -70,8 +70,8 @@ pub(crate) enum Lists {
 
 /// Follows a kind, or one namespace of it, until the future is dropped.
 ///
-/// Each watch has its own backoff, so that one which fails delays no other. It is reset by news, not by a list that worked: a
-/// server which expires every watch is not listed in a circle.
+/// Each watch has its own backoff, so that one which fails delays no other. It is reset by a watch that lasts, not by a list that
+/// worked or a first word: a server which expires or ends every watch is not asked in a circle.
 pub(crate) async fn follow(client: &FencedClient, mirror: &Mirror, part: Part, lists: Lists, metrics: &Metrics) {
     let mut watch = Watch { client, mirror, part, lists, from: None, failures: 0 };
     loop {
@@ -85,11 +85,11 @@ pub(crate) async fn follow(client: &FencedClient, mirror: &Mirror, part: Part, l
         watch.failures += 1;
         let expired = error.is_expired();
         metrics.watch_restarted(mirror.kind().name(), if expired { "expired" } else { "failed" });
-        if expired {
+        if expired || error.lasts() {
             watch.from = None;
-            if watch.failures == 1 {
-                continue;
-            }
+        }
+        if expired && watch.failures == 1 {
+            continue;
         }
         watch.failed(error).await;
     }
@@ -196,8 +196,10 @@ impl Watch<'_> {
         while let Some(piece) = patiently(WATCH + Duration::from_secs(5), body.next()).await? {
             lines.feed(&piece.map_err(WatchError::Read)?, |line| {
                 self.take(line)?;
-                self.failures = 0;
                 told = true;
+                if started.elapsed() >= SHORT {
+                    self.failures = 0;
+                }
                 Ok::<_, WatchError>(())
             })?;
         }
@@ -205,10 +207,11 @@ impl Watch<'_> {
             self.take(&line)?;
             told = true;
         }
-        if !told && started.elapsed() < SHORT {
-            return Err(WatchError::Short);
+        match SHORT.saturating_sub(started.elapsed()) {
+            Duration::ZERO => self.failures = 0,
+            _ if !told => return Err(WatchError::Short),
+            early => sleep(early).await,
         }
-        self.failures = 0;
         Ok(())
     }
 
@@ -232,6 +235,9 @@ impl Watch<'_> {
     }
 
     fn bookmarked(&mut self, meta: ListMeta) {
+        if meta.resource_version.is_empty() {
+            return;
+        }
         let version = meta.resource_version.parse().unwrap_or_default();
         if self.from.is_some() {
             self.mirror.bookmarked(self.part, version);
@@ -280,6 +286,21 @@ impl WatchError {
     /// HTTP 410 when a list is continued or a watch begins, or an ERROR event with that code while it runs.
     fn is_expired(&self) -> bool {
         matches!(self, WatchError::Expired | WatchError::Refused { code: StatusCode::GONE, .. })
+    }
+
+    /// Whether a watch from the same version would fail again: it is listed anew, as client-go's reflector does.
+    fn lasts(&self) -> bool {
+        const ANEW: [StatusCode; 3] = [
+            StatusCode::BAD_REQUEST,
+            StatusCode::NOT_FOUND,
+            StatusCode::GATEWAY_TIMEOUT,
+        ];
+        match self {
+            WatchError::Ended(_) | WatchError::Decode(_) => true,
+            // The last is said of versions that the server has not reached, as after a restore of its store.
+            WatchError::Refused { code, .. } => ANEW.contains(code),
+            _ => false,
+        }
     }
 
     /// As long as the server wants to be left alone.

@@ -152,3 +152,58 @@ async fn a_list_that_hangs_is_given_up() {
     world.create(config_map("ada", "a", "1")).await;
     world.until("ada", |_: &Secret| true).await;
 }
+
+/// As where a server cannot decode what it has to send: whoever comes back with the same version hears the same.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_always_fails_from_one_version_is_listed_anew() {
+    let world = World::start().await;
+    let mut version = None;
+    world.break_with(move |request| {
+        let query = request.uri().query().filter(|query| query.contains("watch="))?;
+        let from = query.split('&').find(|part| part.starts_with("resourceVersion="))?.to_owned();
+        let first = request.uri().path().ends_with("/secrets") && *version.get_or_insert(from.clone()) == from;
+        let event = json!({ "type": "ERROR", "object": status(500, "InternalError") });
+        first.then(|| Response::new(Answer::whole(format!("{event}\n"))))
+    });
+    let operator = Operator::new("mirrorer").controller(Controller::new(mirror).owns::<Secret>());
+    let _running = world.run(&operator).await;
+    world.create(config_map("ada", "a", "1")).await;
+    world.until("ada", |_: &Secret| true).await;
+    pass(Duration::from_secs(60)).await;
+    world.delete::<Secret>("ada").await;
+    world.until("ada", |_: &Secret| true).await;
+}
+
+/// How many lists and watches a server is asked for in ten minutes that ends every watch after a bookmark and `more`.
+async fn asked_in_ten_minutes(more: Value) -> (usize, usize) {
+    let world = World::start().await;
+    let mut watches = 0;
+    world.break_with(move |request| {
+        let query = request.uri().query().filter(|query| query.contains("watch="))?;
+        watches += 1;
+        if watches > 2_000 {
+            return Some(Response::new(Answer::stream(futures::stream::pending())));
+        }
+        let from = query.split('&').find_map(|part| part.strip_prefix("resourceVersion="))?;
+        let bookmark = json!({ "type": "BOOKMARK", "object": { "metadata": { "resourceVersion": from } } });
+        let more = if more.is_null() {
+            String::new()
+        } else {
+            format!("{more}\n")
+        };
+        Some(Response::new(Answer::whole(format!("{bookmark}\n{more}"))))
+    });
+    let _running = world.run(&Operator::new("mirrorer").controller(Controller::new(mirror))).await;
+    pass(Duration::from_secs(600)).await;
+    let asked = |what: &str| world.requests().iter().filter(|request| request.contains(what)).count();
+    (asked("limit="), asked("watch="))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_every_watch_after_a_word_is_not_asked_in_a_circle() {
+    let (lists, watches) = asked_in_ten_minutes(Value::Null).await;
+    assert!(lists == 1 && (20..=601).contains(&watches), "{lists} lists, {watches} watches");
+    let expired = json!({ "type": "ERROR", "object": status(410, "Expired") });
+    let (lists, watches) = asked_in_ten_minutes(expired).await;
+    assert!(lists < 40 && watches < 40, "{lists} lists, {watches} watches");
+}
