@@ -68,6 +68,14 @@ pub(crate) struct Indexed {
     pub(crate) by: IndexedBy,
 }
 
+impl Indexed {
+    /// Whether another index has this one's name, among the same objects.
+    pub(crate) fn is_taken_by(&self, other: &Indexed) -> bool {
+        let same = self.name == other.name && self.kind.id() == other.kind.id();
+        same && self.kind.selection == other.kind.selection && !Arc::ptr_eq(&self.by, &other.by)
+    }
+}
+
 type Gone = Arc<dyn Fn(&Key) + Send + Sync>;
 type Map = Arc<dyn Fn(&Object, Cache) -> Vec<Key> + Send + Sync>;
 

@@ -247,6 +247,12 @@ impl Operator {
         if !self.namespaces.is_empty() {
             mistakes.extend(self.controllers.iter().filter_map(Controller::unplaced));
         }
+        let indexes: Vec<_> = self.controllers.iter().flat_map(|controller| &controller.indexes).collect();
+        for (count, index) in indexes.iter().enumerate() {
+            if indexes[..count].iter().any(|other| other.is_taken_by(index)) {
+                mistakes.push(format!("two indexes of {} are called {:?}", index.kind.name(), index.name));
+            }
+        }
         let mut cleaned = HashSet::new();
         for controller in self.controllers.iter().filter(|controller| !controller.cleanup.is_empty()) {
             if !cleaned.insert(controller.kind.group_resource()) {

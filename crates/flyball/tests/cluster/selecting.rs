@@ -2,15 +2,17 @@
 
 use crate::world::{World, config_map, pass};
 use flyball::{Action, Context, Controller, Operator, Result, Selection};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use flyball_apiserver::Body as Answer;
+use http::Response;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret};
 use kube::{
     Api, ResourceExt,
-    api::{ApiResource, DynamicObject, PostParams},
+    api::{ApiResource, DynamicObject, PartialObjectMeta, PatchParams, PostParams},
     core::Expression,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// Tells the namespace and name of each ConfigMap that is reconciled, except those that the API server brings along.
 fn telling() -> (Controller, mpsc::UnboundedReceiver<String>) {
@@ -371,4 +373,100 @@ async fn a_kind_that_is_known_at_run_time_only_is_confined_too_or_refused() {
     assert_eq!(told(&mut names).await, set(["blue/ada"]));
     let requests = world.requests();
     assert!(requests.iter().all(|request| !request.contains("/api/v1/configmaps")), "{requests:?}");
+}
+
+/// No watch of Secrets tells anything; the first ends when the answer is notified, and its version is then expired.
+fn without_news(world: &World) -> Arc<Notify> {
+    let cut = Arc::new(Notify::new());
+    let (first, mut watches) = (cut.clone(), 0);
+    world.break_with(move |request| {
+        let uri = request.uri();
+        let watch = uri.path().ends_with("/secrets") && uri.query().is_some_and(|query| query.contains("watch="));
+        watches += u32::from(watch);
+        let cut = first.clone();
+        match watches {
+            _ if !watch => None,
+            1 => Some(Answer::stream(futures::stream::pending()).until(async move { cut.notified().await })),
+            2 => return Some(crate::watching::refusal(410, "Expired")),
+            _ => Some(Answer::stream(futures::stream::pending())),
+        }
+        .map(Response::new)
+    });
+    cut
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_leaves_a_selection_and_returns_is_read_also_after_a_list_anew() {
+    let world = World::start().await;
+    let (cut, blue) = (without_news(&world), Expression::Equal("team".into(), "blue".into()));
+    let (blue, other) = (Selection::default().labels(blue), world.clone());
+    let seen = once(
+        &world,
+        move |controller| controller.select::<Secret>(blue).reads::<Secret>(),
+        move |ctx| {
+            let (cut, other) = (cut.clone(), other.clone());
+            async move {
+                let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
+                let mut seen = Vec::new();
+                let mut look = async || -> Result<()> {
+                    let names = ctx.list::<Secret>().await?.iter().map(|secret| secret.name_any()).collect::<Vec<_>>();
+                    seen.push(json!(names));
+                    Ok(())
+                };
+                let label = |team: &str| kube::api::Patch::Merge(json!({ "metadata": { "labels": { "team": team } } }));
+                secrets.create(&PostParams::default(), &secret("ada", "blue")).await?;
+                secrets.create(&PostParams::default(), &secret("bob", "blue")).await?;
+                secrets.patch("ada", &Default::default(), &label("red")).await?;
+                secrets.patch("bob", &Default::default(), &label("red")).await?;
+                look().await?;
+                secrets.patch("ada", &Default::default(), &label("blue")).await?;
+                look().await?;
+                other
+                    .merge::<Secret>("bob", json!({ "metadata": { "labels": { "team": "blue" } } }))
+                    .await;
+                cut.notify_one();
+                pass(Duration::from_secs(60)).await;
+                look().await?;
+                Ok(json!(seen))
+            }
+        },
+    )
+    .await;
+    assert_eq!(seen, json!([[], ["ada"], ["ada", "bob"]]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_of_a_pod_that_is_selected_by_its_node_is_read_after_a_write_of_metadata() {
+    let world = World::start().await;
+    let pod = json!({ "metadata": { "name": "ada" }, "spec": { "nodeName": "n", "containers": [{ "name": "a", "image": "b" }] } });
+    world.create::<Pod>(serde_json::from_value(pod).unwrap()).await;
+    world.break_with(|request| crate::claiming::silence(request, "/pods", "watch="));
+    let labels = once(
+        &world,
+        |controller| controller.owns::<Pod>().select::<Pod>(Selection::default().fields("spec.nodeName=n")),
+        async |ctx| {
+            let pods: Api<Pod> = Api::namespaced(ctx.client(), "default");
+            ctx.list::<PartialObjectMeta<Pod>>().await?;
+            let patch = kube::api::Patch::Merge(json!({ "metadata": { "labels": { "team": "blue" } } }));
+            pods.patch_metadata("ada", &PatchParams::default(), &patch).await?;
+            let pod = ctx.get::<PartialObjectMeta<Pod>>("ada").await?;
+            Ok(json!(pod.map(|pod| pod.labels().clone())))
+        },
+    )
+    .await;
+    assert_eq!(labels, json!({ "team": "blue" }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_indexes_of_one_name_are_refused() {
+    let world = World::start().await;
+    let (one, _told) = telling();
+    let (other, _told_too) = telling();
+    let one = one.index("team", |secret: &Secret| secret.labels().get("team").cloned().into_iter().collect());
+    let same = Operator::new("same").controller(one.clone()).controller(one.clone().named("again"));
+    world.run(&same).await.stop().await;
+    let other = other.named("other").index("team", |_: &Secret| vec!["none".into()]);
+    let refused = Operator::new("other").controller(one).controller(other).start(world.client.clone()).await;
+    let refusal = refused.unwrap_err().to_string();
+    assert!(refusal.contains(r#"two indexes of Secret are called "team""#), "{refusal}");
 }
