@@ -52,7 +52,7 @@ impl Running {
         let cache = Cache::new(operator.namespaces_watched(), operator.lists());
         let metrics = operator.own_metrics();
         let unmeasured = client.clone();
-        let client = MeasuredClient::new(client, metrics.clone());
+        let client = MeasuredClient::new(client, metrics.clone(), setup.cluster.as_ref());
         let (recorder, publisher) = event::channel(operator.event_policy());
         let clock = Clock::start();
         let mut elections = Elections::new(operator.name(), client.to_client(), cache.clone(), metrics.clone(), clock);
@@ -198,7 +198,7 @@ impl Leads {
     fn client(&self, leadership: &Leadership) -> Result<Arc<FencedClient>> {
         let connected = self.cluster.as_ref().map(|cluster| transport(cluster, leadership)).transpose()?.flatten();
         let writing = connected.unwrap_or_else(|| ending(self.unmeasured.clone(), leadership));
-        let writing = MeasuredClient::new(writing, self.metrics.clone());
+        let writing = MeasuredClient::new(writing, self.metrics.clone(), self.cluster.as_ref());
         Ok(Arc::new(FencedClient {
             reading: self.client.clone(),
             writing: ObservedClient::new(writing, self.cache.clone()),

@@ -13,11 +13,16 @@ use tracing::Instrument;
 pub(crate) struct MeasuredClient {
     client: Client,
     metrics: Metrics,
+    /// Where the requests go, as client-go's metrics have it; empty where only the client knows.
+    host: Arc<str>,
 }
 
 impl MeasuredClient {
-    pub(crate) fn new(client: Client, metrics: Metrics) -> MeasuredClient {
-        MeasuredClient { client, metrics }
+    pub(crate) fn new(client: Client, metrics: Metrics, cluster: Option<&kube::Config>) -> MeasuredClient {
+        let host = cluster
+            .and_then(|cluster| cluster.cluster_url.authority())
+            .map_or("", |host| host.as_str());
+        MeasuredClient { client, metrics, host: host.into() }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
@@ -26,7 +31,7 @@ impl MeasuredClient {
         let answer = self.client.send(request).instrument(span.clone()).await;
         let code = answer.as_ref().map_or("<error>".into(), |answer| answer.status().as_u16().to_string());
         trace::answered(&span, &answer);
-        call.count(&self.metrics, &code, started);
+        call.count(&self.metrics, &self.host, &code, started);
         answer
     }
 
@@ -45,7 +50,6 @@ impl MeasuredClient {
 /// A request as metrics tell of it.
 struct Call {
     method: Method,
-    host: String,
     verb: &'static str,
     resource: String,
 }
@@ -66,16 +70,15 @@ impl Call {
             (&Method::DELETE, false) => "deletecollection",
             _ => "other",
         };
-        let host = uri.authority().map_or_else(String::new, |host| host.as_str().to_owned());
-        Call { method, host, verb, resource }
+        Call { method, verb, resource }
     }
 
-    fn count(&self, metrics: &Metrics, code: &str, started: Instant) {
+    fn count(&self, metrics: &Metrics, host: &str, code: &str, started: Instant) {
         let instruments = metrics.instruments();
-        instruments.rest_requests.with([code, self.method.as_str(), &self.host]).inc();
+        instruments.rest_requests.with([code, self.method.as_str(), host]).inc();
         instruments.api_requests.with([self.verb, &self.resource, code]).inc();
         let seconds = started.elapsed().as_secs_f64();
-        instruments.rest_durations.with([self.verb, &self.host]).observe(seconds);
+        instruments.rest_durations.with([self.verb, host]).observe(seconds);
     }
 }
 
@@ -101,6 +104,18 @@ fn resource(path: &str) -> (String, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn requests_are_counted_by_the_host_that_they_go_to() {
+        let answer = |_: Request<Body>| async { Ok::<_, std::convert::Infallible>(Response::new(Body::empty())) };
+        let (client, metrics) = (Client::new(tower::service_fn(answer), "default"), Metrics::default());
+        let cluster = kube::Config::new("https://10.96.0.1:443/cluster".parse().unwrap());
+        let client = MeasuredClient::new(client, metrics.clone(), Some(&cluster));
+        client.send(Request::get("/api/v1/pods").body(Body::empty()).unwrap()).await.unwrap();
+        let text = metrics.text(crate::metrics::Format::Prometheus);
+        let series = r#"rest_client_requests_total{code="200",method="GET",host="10.96.0.1:443"} 1"#;
+        assert!(text.contains(series), "{text}");
+    }
 
     #[test]
     fn a_call_is_read_off_its_request() {
