@@ -27,6 +27,9 @@ const KEPT_AT_ONCE: usize = 128;
 /// So many changes are applied before somebody else may read.
 const APPLIED_AT_ONCE: usize = 32;
 
+/// So many changes are forgotten before somebody else may read.
+const CUT_AT_ONCE: usize = 1_024;
+
 /// What a store knows, for many readers and one writer.
 pub(crate) struct Core {
     pub options: Options,
@@ -154,10 +157,17 @@ impl Core {
     }
 
     /// Forgets the history up to a revision, and returns it. What only that needed can be removed then: nobody who looks
-    /// from now on will ask for it.
+    /// from now on will ask for it. Readers need not wait for all of it.
     pub fn cut(&self, revision: u64) -> Vec<Change> {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.history.cut(revision)
+        let mut gone = Vec::new();
+        let cut = |gone: &mut Vec<Change>| {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            state.history.cut_some(revision, CUT_AT_ONCE, gone)
+        };
+        while cut(&mut gone) {
+            thread::yield_now();
+        }
+        gone
     }
 
     /// Makes planned changes visible to readers, who need not wait for all of them; says how far it has come.

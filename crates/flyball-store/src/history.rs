@@ -94,9 +94,20 @@ impl History {
     /// Forgets the changes up to a revision, and returns them.
     pub fn cut(&mut self, revision: u64) -> Vec<Change> {
         let mut gone = Vec::new();
-        while let Some(chunk) = self.chunks.front_mut() {
+        self.cut_some(revision, usize::MAX, &mut gone);
+        gone
+    }
+
+    /// Forgets the changes up to a revision, of which nobody gets to know from now on, and hands over so many at most; says
+    /// whether there are more.
+    pub fn cut_some(&mut self, revision: u64, most: usize, gone: &mut Vec<Change>) -> bool {
+        self.compacted = self.compacted.max(revision);
+        for _ in 0..most {
+            let Some(chunk) = self.chunks.front_mut() else {
+                return false;
+            };
             if chunk.front().is_some_and(|change| change.revision() > revision) {
-                break;
+                return false;
             }
             match Arc::make_mut(chunk).pop_front() {
                 Some(change) => {
@@ -106,8 +117,7 @@ impl History {
                 None => drop(self.chunks.pop_front()),
             }
         }
-        self.compacted = self.compacted.max(revision);
-        gone
+        true
     }
 }
 
@@ -147,4 +157,31 @@ pub(crate) fn rewind<'a>(latest: impl Iterator<Item = &'a Record>, undo: &Undo<'
         records.extend(was);
     }
     records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Value, record::Place};
+
+    #[test]
+    fn what_is_cut_in_parts_is_forgotten_at_once_and_handed_over_once() {
+        let mut history = History::default();
+        for revision in 1..=1_000 {
+            let place = Place { revision, created: revision, position: 0 };
+            history.push(Change {
+                record: Record::put(b"/a", &Value::plain("v"), place),
+                previous: None,
+            });
+        }
+        let (mut gone, mut parts) = (Vec::new(), 1);
+        while history.cut_some(900, 100, &mut gone) {
+            parts += 1;
+            assert_eq!(history.compacted(), 900);
+        }
+        assert!(parts >= 9 && gone.iter().map(Change::revision).eq(1..=900));
+        let kept: Vec<_> = history.since(900).iter().flat_map(|chunk| chunk.iter()).map(Change::revision).collect();
+        assert!(kept.into_iter().eq(901..=1_000));
+        assert_eq!(history.bytes, 100 * size_of::<Change>());
+    }
 }
