@@ -155,3 +155,65 @@ impl Hands {
         self.next - 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Expect, Op,
+        disk::{damage, patience::Patience, writer::Writer},
+    };
+    use futures::FutureExt;
+    use std::{fs, path::Path, time::Instant};
+
+    /// Writes until it is refused, or long after something was to be moved; says what was acknowledged, and the refusal.
+    fn write(writer: &mut Writer) -> (u64, Option<String>) {
+        for n in 0..500 {
+            let op = Op::put(format!("/{n}"), "v".repeat(10_000), Expect::Absent);
+            let commit = writer.desk.commit(vec![op]).unwrap();
+            let batch = writer.desk.take(&mut Patience::new(Instant::now())).unwrap();
+            writer.persist(batch).into_iter().for_each(|batch| batch.finish(&writer.desk));
+            if let Err(error) = commit.answer().now_or_never().unwrap() {
+                return (n, Some(error.to_string()));
+            }
+            writer.make_room();
+        }
+        (500, None)
+    }
+
+    /// Breaks something for a store that is open, and heals it before the store is opened again.
+    fn check(break_it: impl FnOnce(&Path), heal: impl FnOnce(&Path)) {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = damage::open(directory.path());
+        break_it(&directory.path().join("store"));
+        let (acknowledged, refusal) = write(&mut writer);
+        let refusal = refusal.unwrap_or_else(|| panic!("nothing was refused"));
+        assert!(refusal.starts_with("write to the data directory "), "{refusal}");
+        let there = |writer: &Writer| {
+            let found = |n: &u64| writer.desk.core.get(format!("/{n}").as_bytes()).unwrap();
+            (0..500).take_while(|n| found(n).is_some_and(|entry| entry.value.len() == 10_000)).count() as u64
+        };
+        assert_eq!(there(&writer), acknowledged, "reads go on");
+        writer.close();
+        heal(&directory.path().join("store"));
+        let mut writer = damage::open(directory.path());
+        assert_eq!((there(&writer), writer.desk.core.revision()), (acknowledged, acknowledged));
+        damage::put(&mut writer, "/after", "v");
+    }
+
+    #[test]
+    fn what_cannot_be_moved_stops_the_writer_and_loses_nothing() {
+        let [from, to] = ["keyspaces/1/tables", "keyspaces/1/elsewhere"];
+        let swap = |from: &'static str, to: &'static str| {
+            move |store: &Path| fs::rename(store.join(from), store.join(to)).unwrap()
+        };
+        check(swap(from, to), swap(to, from));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_stops_the_writer_and_loses_nothing() {
+        for name in ["journal/1.jnl", "journal/2.jnl", "journal/4.jnl", "journal/cleared"] {
+            let block = |store: &Path| fs::create_dir(store.join(name)).unwrap();
+            check(block, |store| fs::remove_dir(store.join(name)).unwrap());
+        }
+    }
+}
