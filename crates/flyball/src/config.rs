@@ -267,5 +267,9 @@ mod tests {
     fn all_mistakes_are_told_at_once() {
         assert_eq!(mistake("metrics: { port: x }\nlogging: { colour: red }").lines().count(), 2);
         assert!(mistake("a: [").contains("no YAML"), "{}", mistake("a: ["));
+        let twice = mistake("metrics: { port: 1 }\nmetrics: { port: 2 }");
+        assert_eq!(twice, "no YAML: line 2 column 1: duplicate mapping key: metrics");
+        let two = mistake("---\nmetrics: {}\n---\nhealth: {}");
+        assert_eq!(two, "no YAML: line 4 column 1: multiple YAML documents detected");
     }
 }

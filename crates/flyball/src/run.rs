@@ -1,6 +1,6 @@
 //! `flyball::run`: an operator as a program, with its arguments, log, client and signals.
 
-use crate::{Config, Manifests, Operator, Result, args, log, manifests::to_yaml};
+use crate::{Config, Error, Manifests, Operator, Result, args, log, manifests::to_yaml};
 use clap::{ArgMatches, error::ErrorKind as Refusal};
 use kube::api::DynamicObject;
 use std::io::{ErrorKind, Write};
@@ -53,7 +53,11 @@ async fn work(operator: &Operator, config: &Config) -> Result<()> {
             _ = interrupt.recv() => {}
         }
     };
-    let cluster = kube::Config::infer().await?;
+    let cluster = kube::Config::infer().await.map_err(|error| {
+        Error::permanent(format!(
+            "find a cluster: {error}; set KUBECONFIG to the kubeconfig of one, `flyball up` writes its own"
+        ))
+    })?;
     tracing::info!(operator = operator.name(), cluster = %cluster.cluster_url, "starting");
     let running = tokio::select! {
         running = operator.start_on(cluster, config) => running?,

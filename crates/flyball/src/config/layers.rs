@@ -25,7 +25,7 @@ impl Layers {
         };
         let root: Value = match serde_saphyr::from_str::<Option<Value>>(text) {
             Ok(root) => root.unwrap_or(Value::Null),
-            Err(error) => return self.mistakes.push(place(format!("no YAML: {error}"))),
+            Err(error) => return self.mistakes.push(place(format!("no YAML: {}", where_and_why(&error.to_string())))),
         };
         let mut mistakes = Vec::new();
         match root {
@@ -92,6 +92,17 @@ impl Layers {
             (value, None) => unlisted(path, &value),
         }
     }
+}
+
+/// What a reader of YAML says, without a picture of it and without advice to programmers.
+fn where_and_why(error: &str) -> &str {
+    let line = error.lines().next().unwrap_or(error);
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let advice = [", set DuplicateKeyPolicy", "; use from_"]
+        .iter()
+        .filter_map(|advice| line.find(advice))
+        .min();
+    &line[..advice.unwrap_or(line.len())]
 }
 
 /// What is not in the table: the wrapper, webhooks, and mistakes.
