@@ -4,8 +4,9 @@ use super::{Event, EventApi, Regarding, Severity};
 use crate::clock::Clock;
 use serde_json::{Value, json};
 
-/// The API server refuses longer notes.
+/// The API server refuses longer notes, and longer words (`pkg/apis/core/validation/events.go`).
 const NOTE: usize = 1_024;
+const WORD: usize = 128;
 /// Under this label `Error` and `Critical` can be selected, which Kubernetes' own types do not tell apart.
 const SEVERITY: &str = "flyball.dev/severity";
 
@@ -36,12 +37,12 @@ pub(super) fn new(
         metadata["labels"] = json!({ SEVERITY: event.severity.as_str() });
     }
     let object = object(regarding, event);
-    let (note, controller) = (shortened(note), event.by.as_deref().unwrap_or(operator));
+    let (note, controller) = (shortened(note, NOTE), event.by.as_deref().unwrap_or(operator));
     let common = json!({
         "kind": "Event",
         "metadata": metadata,
-        "action": event.action.as_deref().unwrap_or("Reconcile"),
-        "reason": event.reason,
+        "action": shortened(event.action.as_deref().unwrap_or("Reconcile"), WORD),
+        "reason": shortened(&event.reason, WORD),
         "reportingInstance": operator,
         "type": event.severity.event_type(),
     });
@@ -108,12 +109,12 @@ fn name(object: &str, stamp: i128) -> String {
     format!("{}.{stamp:x}", object.trim_matches(['-', '.']))
 }
 
-fn shortened(note: &str) -> &str {
-    let mut end = note.len().min(NOTE);
-    while !note.is_char_boundary(end) {
+fn shortened(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
         end -= 1;
     }
-    &note[..end]
+    &text[..end]
 }
 
 fn micros(clock: Clock) -> String {

@@ -135,3 +135,18 @@ async fn an_event_outlives_a_server_that_fails_for_a_while() {
     pass(Duration::from_secs(60)).await;
     assert_eq!(published(&world, "").await.len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn words_and_notes_that_are_too_long_are_shortened() {
+    async fn rant(_: Arc<ConfigMap>, ctx: Context) -> Result {
+        ctx.event(Event::warning("Ö".repeat(200), "ö".repeat(2_000)).action("A".repeat(200)));
+        Ok(Action::await_change())
+    }
+    let world = World::start().await;
+    let _running = world.run(&Operator::new("ranter").controller(Controller::new(rant))).await;
+    world.create(config_map("ada", "a", "1")).await;
+    pass(Duration::from_secs(1)).await;
+    let event = published(&world, "").await.pop().unwrap();
+    let lengths = [event.reason, event.note, event.action].map(|text| text.unwrap().len());
+    assert_eq!(lengths, [128, 1_024, 128]);
+}
