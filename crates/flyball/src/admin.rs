@@ -52,6 +52,7 @@ pub(crate) fn insight(operator: &Arc<Shared>, config: &Config, gate: Option<Arc<
     let router = Router::new()
         .route(&config.metrics.path, get(metrics))
         .route("/leader", get(leader))
+        .route("/debug/", get(debug::index))
         .nest("/debug", debug::router())
         .with_state(operator.clone());
     match gate {

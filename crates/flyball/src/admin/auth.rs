@@ -119,7 +119,8 @@ pub(super) async fn admit(State(gate): State<Arc<Gate>>, request: HttpRequest, n
     let Some(token) = bearer(request.headers()) else {
         return refusal(
             StatusCode::UNAUTHORIZED,
-            "send a token of the cluster as `Authorization: Bearer …`".into(),
+            "send a token of the cluster as `Authorization: Bearer …`; on loopback none is asked for (--metrics-address 127.0.0.1)"
+                .into(),
         );
     };
     let user = match gate.user(token).await {

@@ -39,7 +39,7 @@ POST /debug/reconcile?controller=NAME&object=NAMESPACE/NAME    reconcile one obj
 POST /debug/reconcile?controller=NAME&all                      reconcile all objects now
 ";
 
-async fn index() -> &'static str {
+pub(super) async fn index() -> &'static str {
     INDEX
 }
 

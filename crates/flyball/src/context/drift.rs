@@ -20,7 +20,8 @@ impl Context {
         };
         let fields = listed(&fields);
         let kind = kind.name();
-        tracing::info!(kind, child = %key, fields, "drift corrected");
+        let told = Some(&*fields).filter(|fields| !fields.is_empty());
+        tracing::info!(kind, child = %key, fields = told, "drift corrected");
         self.operator.metrics.drift_corrected(kind);
         let what = if fields.is_empty() {
             String::new()

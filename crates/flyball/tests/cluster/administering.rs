@@ -179,7 +179,9 @@ async fn debug_tells_what_waits_and_why_and_what_fails() {
         caches[0]["objects"].as_u64().unwrap() >= 4 && caches[0]["bytes"].as_u64().unwrap() > 400,
         "{caches}"
     );
-    assert!(get(&service, "/debug").await.1.contains("POST /debug/reconcile"));
+    for path in ["/debug", "/debug/"] {
+        assert!(get(&service, path).await.1.contains("POST /debug/reconcile"), "{path}");
+    }
     assert_eq!(get(&service, "/debug/queues?color=red").await.0, StatusCode::BAD_REQUEST);
 }
 
