@@ -33,7 +33,7 @@ const JITTER: f64 = 1.2;
 /// One that loses the Lease aborts its reconciles, sends no more writes, and stands again.
 ///
 /// Callbacks are called by the task that renews the Lease, which waits for them: whatever takes long belongs into a task of its own.
-/// Elections by the same Lease are one, and all of their callbacks are called.
+/// Elections by the same Lease are one, under the identity of the first, and all of their callbacks are called.
 #[derive(Clone)]
 pub struct Election {
     pub(crate) lease: String,

@@ -1,6 +1,6 @@
 //! The Lease that an election is about: reading, writing and watching it.
 
-use crate::clock::Clock;
+use crate::{Backoff, clock::Clock};
 use futures::StreamExt;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -81,11 +81,18 @@ impl Lock {
         let (sender, receiver) = mpsc::channel(16);
         let lock = self.clone();
         let follow = async move {
+            let mut refusals = 0;
             while !sender.is_closed() {
-                if let Err(error) = lock.watch(&sender).await {
+                let watched = lock.watch(&sender).await;
+                // A server that does not want it is asked ever less; one that was away is wanted back at once.
+                refusals = match &watched {
+                    Err(kube::Error::Api(status)) if (400..500).contains(&status.code) => refusals + 1,
+                    _ => 0,
+                };
+                if let Err(error) = watched {
                     tracing::debug!(lease = lock.name, %error, "the lease is not watched");
                 }
-                sleep(Duration::from_secs(1)).await;
+                sleep(Backoff::WATCH.delay(refusals, &lock.name)).await;
             }
         };
         (receiver, JoinSet::from_iter([follow]))

@@ -305,3 +305,22 @@ async fn controllers_that_share_an_election_all_hear_of_it() {
     let refused = operator.controller(unlike).start(world.client.clone()).await.unwrap_err().to_string();
     assert!(refused.contains("\"shared\": two elections by it differ in their times"), "{refused}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_may_not_be_watched_is_not_asked_for_all_the_time_and_taken_all_the_same() {
+    let world = World::start().await;
+    let held = serde_json::json!({ "metadata": { "name": "slow" }, "spec": {
+        "holderIdentity": "somebody", "leaseDurationSeconds": 600, "renewTime": "2026-01-01T00:00:00.000000Z",
+    } });
+    world.create::<Lease>(serde_json::from_value(held).unwrap()).await;
+    world.break_with(|request| {
+        let watch = request.uri().path().ends_with("/leases");
+        watch.then(crate::watching::forbidden)
+    });
+    let running = world.run(&Operator::new("slow").election(Election::new("slow"))).await;
+    pass(595 * SECOND).await;
+    let watches = world.requests().iter().filter(|request| request.contains("/leases?")).count();
+    assert!((10..40).contains(&watches), "{watches} watches in ten minutes");
+    pass(10 * SECOND).await;
+    assert!(running.leadership().is_leading());
+}
