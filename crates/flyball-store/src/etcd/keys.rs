@@ -38,7 +38,8 @@ impl Keys {
         let (header, value) = pair.value.split_at_checked(HEADER)?;
         let revision_at = match u32::from_be_bytes(header[1..].try_into().expect("four bytes")) {
             UNSTAMPED => None,
-            at => Some(at as usize).filter(|at| *at <= value.len()),
+            at if at as usize <= value.len() => Some(at as usize),
+            _ => return None,
         };
         let revision = pair.mod_revision as u64;
         let value = match revision_at {
@@ -88,6 +89,7 @@ mod tests {
         let keys = Keys("/flyball".into());
         assert_eq!(keys.entry(&KeyValue { value: "v".into(), ..pair(&Value::plain(""), 1) }), None);
         assert_eq!(keys.entry(&KeyValue { value: "{\"a\":1}".into(), ..pair(&Value::plain(""), 1) }), None);
+        assert_eq!(keys.entry(&pair(&Value::stamped("rv", 3), 1)), None);
     }
 
     #[test]
