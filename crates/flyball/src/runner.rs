@@ -209,9 +209,10 @@ impl Desk {
                 }
             },
         };
-        ended.unwrap_or_else(|panic| {
+        let ended = ended.map_err(|panic| ("reconcile", panic)).and_then(told);
+        ended.unwrap_or_else(|(what, panic)| {
             self.control.metrics.panicked();
-            Err(panicked("reconcile", &*panic))
+            Err(panicked(what, &*panic))
         })
     }
 
@@ -267,6 +268,17 @@ impl Desk {
             let note = format!("gave up after {failures} failures, until something changes: {error}");
             ctx.event(Event::warning("RetriesExhausted", note));
         }
+    }
+}
+
+/// The same, unless it is an error whose author cannot say what it is: that is a panic, too.
+fn told(result: Result) -> Result<Result, (&'static str, Box<dyn Any + Send>)> {
+    match &result {
+        Ok(_) => Ok(result),
+        Err(error) => match catch_unwind(AssertUnwindSafe(|| error.to_string())) {
+            Ok(_) => Ok(result),
+            Err(panic) => Err(("error's text", panic)),
+        },
     }
 }
 

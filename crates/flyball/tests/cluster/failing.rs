@@ -169,3 +169,40 @@ async fn an_object_is_never_reconciled_twice_at_once_and_not_once_per_change() {
     }
     assert_eq!((*most.lock().unwrap(), again), (1, 1));
 }
+
+/// An error of an author who has not thought of everything.
+#[derive(Debug)]
+struct Unspeakable;
+
+impl std::fmt::Display for Unspeakable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("no words")
+    }
+}
+
+impl std::error::Error for Unspeakable {}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_cannot_be_told_is_retried_like_any_other() {
+    let world = World::start().await;
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = runs.clone();
+    let fail = move |map: Arc<ConfigMap>, _: Context| {
+        let ours = map.name_any() == "ada";
+        let runs = counted.fetch_add(usize::from(ours), Ordering::SeqCst);
+        async move {
+            match ours {
+                true if runs < 1_000 => Err(Unspeakable.into()),
+                true => std::future::pending().await,
+                false => Ok(Action::await_change()),
+            }
+        }
+    };
+    let running = world.run(&Operator::new("mute").controller(Controller::new(fail))).await;
+    world.create(config_map("ada", "a", "1")).await;
+    pass(Duration::from_secs(60)).await;
+    let runs = runs.load(Ordering::SeqCst);
+    assert!((8..=12).contains(&runs), "{runs} runs in a minute");
+    let failing = running.queues(1).remove(0).failing.remove(0);
+    assert_eq!(failing.error.as_deref(), Some("the error's text panicked: no words"));
+}
