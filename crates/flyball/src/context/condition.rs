@@ -3,7 +3,7 @@
 use super::Context;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What is known of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,17 @@ fn last_transition(object_status: &Value, r#type: &str, status: &str) -> Option<
     Time::deserialize(&condition["lastTransitionTime"]).ok()
 }
 
+/// Gives the conditions of a status their time where what the object had was not known when they were made.
+pub(super) fn keep_times(status: &mut Value, live: &Value) {
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        let text = |name: &str| condition[name].as_str().unwrap_or_default();
+        if let Some(time) = last_transition(live, text("type"), text("status")) {
+            condition["lastTransitionTime"] = json!(time);
+        }
+    }
+}
+
 impl Context {
     /// A condition of the object being reconciled, for its status.
     ///
@@ -75,7 +86,6 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_time_is_kept_whatever_stands_beside_it() {

@@ -74,6 +74,7 @@ struct Manager {
 impl Context {
     /// Deletes the children of kind `C` that this reconcile has not applied, and says which.
     ///
+    /// All controllers of an operator are one manager: of those that reconcile the same kind, let one prune a kind of child.
     /// Only children that the object being reconciled controls, and that this operator has applied at some time, are deleted;
     /// whatever else is there stays. Call it after all applies: if one of them has failed, nothing is deleted and this fails
     /// too. The kind must be declared with [`Controller::owns`](crate::Controller::owns).

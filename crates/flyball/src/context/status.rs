@@ -7,6 +7,7 @@ use super::{
     Context,
     apply::{hash, without_nulls},
     attempt,
+    condition::keep_times,
 };
 use crate::{Result, object::Object};
 use http::StatusCode;
@@ -30,6 +31,8 @@ impl Context {
     ///
     /// What other managers have set in the status stays; what this operator set before and does not set now goes. Nothing is
     /// sent if the object already has this status.
+    ///
+    /// All controllers of an operator are one manager: of those that reconcile the same kind, let one set its status.
     pub async fn set_status(&self, status: impl Serialize) -> Result<()> {
         let mut status = serde_json::to_value(status)?;
         without_nulls(&mut status);
@@ -68,7 +71,11 @@ impl Context {
         let request = Request::new(self.kind().path(key.namespace())).get(key.name(), &Default::default())?;
         let (_, text) = self.request(request).await.map_err(attempt("get", self.kind(), key))?;
         let live: Value = serde_json::from_str(&text)?;
-        let wanted = owned::merged(&live, &self.operator.name, status);
+        let mut status = status.clone();
+        if !self.kind().is_kept_whole() {
+            keep_times(&mut status, &live["status"]);
+        }
+        let wanted = owned::merged(&live, &self.operator.name, &status);
         let version = live["metadata"]["resourceVersion"].as_str().map(str::to_owned);
         let change = Change { status: merge::patch(&live["status"], &wanted), version };
         Ok((live["status"] != wanted).then_some(change))

@@ -1,7 +1,7 @@
 //! What others do between a read and a write, while the watch has not told of it yet.
 
 use crate::world::{World, config_map, pass};
-use flyball::{Action, Applied, Context, Controller, Operator};
+use flyball::{Action, Applied, Context, Controller, Operator, Result, Selection};
 use flyball_apiserver::Body as Answer;
 use http::{Request, Response};
 use k8s_openapi::{
@@ -155,6 +155,27 @@ async fn a_condition_that_somebody_adds_meanwhile_stays() {
     let mut types: Vec<_> = tower.status.unwrap().conditions.into_iter().map(|condition| condition.type_).collect();
     types.sort();
     assert_eq!(types, ["Painted", "Ready"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_keeps_its_time_also_where_no_status_is_cached() {
+    async fn build(_: Arc<Tower>, ctx: Context) -> Result {
+        let conditions = vec![ctx.condition("Ready", true, "Built", "")];
+        ctx.set_status(TowerStatus { conditions }).await?;
+        Ok(Action::await_change())
+    }
+    let world = World::start().await;
+    let bare = Selection::default().transform(|tower| drop(tower.as_object_mut().unwrap().remove("status")));
+    let controller = Controller::new(build).select::<Tower>(bare);
+    let _running = world.run(&Operator::new("builder").crd(towers()).controller(controller)).await;
+    world.create(Tower::new("ada", TowerSpec { floors: 3 })).await;
+    pass(Duration::from_secs(5)).await;
+    assert_eq!(world.writes().iter().filter(|write| write.contains("/status")).count(), 1);
+    world
+        .merge::<Tower>("ada", json!({ "metadata": { "labels": { "seen": "again" } } }))
+        .await;
+    pass(Duration::from_secs(5)).await;
+    assert_eq!(world.writes(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
