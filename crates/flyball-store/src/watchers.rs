@@ -37,6 +37,8 @@ struct Groups {
 struct Watcher {
     queue: mpsc::UnboundedSender<Result<Batch>>,
     queued: Arc<AtomicUsize>,
+    /// It reads from the history what happened up to here, also where that is yet to be published.
+    until: u64,
 }
 
 /// Some events, shared by all who watch the same prefix, and how far a watcher has come in them.
@@ -80,7 +82,7 @@ impl Watchers {
         let (chunks, until, view) = past()?;
         let id = groups.next_id;
         groups.next_id += 1;
-        let watcher = Watcher { queue, queued: queued.clone() };
+        let watcher = Watcher { queue, queued: queued.clone(), until };
         groups.by_prefix.entry(prefix.clone()).or_default().insert(id, watcher);
         drop(groups);
         let past = Past {
@@ -201,6 +203,9 @@ fn cost(event: &Event) -> usize {
 impl Watcher {
     /// Queues a batch, unless too much is queued already.
     fn take(&self, batch: &Batch, limit: usize) -> bool {
+        if batch.events.last().is_none_or(|event| event.revision <= self.until) {
+            return true;
+        }
         if self.queued.load(Ordering::Relaxed) > limit {
             return false;
         }
@@ -244,5 +249,32 @@ impl Drop for Queue {
         if group.is_empty() {
             groups.by_prefix.remove(&self.prefix);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Value,
+        record::{Place, Record},
+    };
+
+    fn change(revision: u64, length: usize) -> Change {
+        let place = Place { revision, created: revision, position: 0 };
+        let record = Record::put(b"/a", &Value::plain("v".repeat(length)), place);
+        Change { record, previous: None }
+    }
+
+    /// A commit is acknowledged before it is published, and whoever made it may watch from there at once.
+    #[tokio::test]
+    async fn what_a_watcher_has_seen_already_does_not_count_as_untaken() {
+        let watchers = Arc::new(Watchers::new(1_000, 0));
+        let mut watch = watchers.add("/".into(), 1, || Ok((Vec::new(), 1, View::default()))).unwrap();
+        for (revision, length) in [(1, 5_000), (2, 10), (3, 10)] {
+            watchers.publish(&[change(revision, length)], revision, View::default);
+        }
+        let revisions = [watch.next().await, watch.next().await].map(|event| event.unwrap().unwrap().revision);
+        assert_eq!(revisions, [2, 3]);
     }
 }

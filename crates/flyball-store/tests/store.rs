@@ -300,8 +300,12 @@ async fn what_was_there_before_counts_too_where_a_watcher_is_slow() {
         let all = |value: String| (0..50).map(|n| Op::put(format!("/{n}"), value.clone(), Expect::Anything)).collect();
         let before = store.commit(all("v".repeat(10_000))).await.unwrap().revision;
         let mut slow = store.watch("/", before).await.unwrap();
+        let mut last = store.watch("/last", before).await.unwrap();
         store.commit(all("v".to_owned())).await.unwrap();
         put(&store, "/other", "v").await;
+        put(&store, "/last", "v").await;
+        // Commits are acknowledged before they are published, and published in their order.
+        taken(&mut last, 1).await;
         let mut events = 0;
         while let Ok(event) = slow.next().await.unwrap() {
             events += 1;
