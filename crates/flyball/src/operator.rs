@@ -14,6 +14,9 @@ use k8s_openapi::{
 use kube::Client;
 use std::{collections::HashSet, sync::Arc};
 
+/// How long an operator's name may be, so that what is named after it, with a few letters more, has a name that Kubernetes takes.
+const LONGEST: usize = 50;
+
 /// Everything that runs under one name.
 ///
 /// The name is the field manager of every write, and the operator's name in logs and events.
@@ -241,8 +244,11 @@ impl Operator {
     /// Refuses what its author declared wrongly.
     pub(crate) fn check(&self) -> Result<()> {
         let mut mistakes: Vec<_> = self.controllers.iter().flat_map(Controller::mistakes).collect();
-        if !is_label(&self.name) {
-            mistakes.push("the name must be lower-case letters, digits and dashes, 63 at most".into());
+        if !is_label(&self.name) || self.name.len() > LONGEST || self.name.starts_with(|c: char| c.is_ascii_digit()) {
+            mistakes.push(format!(
+                "the name must be at most {LONGEST} lower-case letters, digits and dashes, of which the first is a letter: its \
+                 Service and its namespace are named after it"
+            ));
         }
         if !self.namespaces.is_empty() {
             mistakes.extend(self.controllers.iter().filter_map(Controller::unplaced));
@@ -325,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_name_that_kubernetes_would_refuse_is_refused() {
-        for name in ["", "Greeter", "-a", "a.b", &"a".repeat(64)] {
+        for name in ["", "Greeter", "-a", "a.b", "9lives", &"a".repeat(51)] {
             assert!(refusal(Operator::new(name)).contains("the name must be"), "{name}");
         }
     }
