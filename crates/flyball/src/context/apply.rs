@@ -2,7 +2,7 @@
 
 use super::{Context, attempt, own::Ownership, unset};
 use crate::{
-    Error, Key, Result,
+    Error, Key, Result, Why,
     kind::{Form, Kind},
     object::Object,
 };
@@ -84,6 +84,9 @@ impl Context {
         if before.as_ref().is_some_and(|before| noted == Some((hash, print(before)))) {
             return Ok(Applied::Unchanged);
         }
+        if mirror.is_some() && before.is_none() && matches!(self.why, Why::Related(_)) {
+            self.still_there().await.inspect_err(|_| self.round.failed())?;
+        }
         let child = if unset::may_be_dropped(kind) {
             unset::drop_from::<C>(child)
         } else {
@@ -110,6 +113,26 @@ impl Context {
             }
             _ => Applied::Configured,
         })
+    }
+
+    /// Asks the API server whether the object is there, before a child is made for it that was there a moment ago, as a rule: if
+    /// the object's own deletion is not seen yet, the garbage collector deletes the child as often as it is made.
+    async fn still_there(&self) -> Result<()> {
+        let key = &self.object.key;
+        let request = Request::new(self.kind().path(key.namespace())).get(key.name(), &Default::default())?;
+        let found = match self.request(request).await {
+            Ok((_, text)) => Some(Object::parse(text)?),
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => return Err(attempt("get", self.kind(), key)(error).into()),
+        };
+        if found.is_some_and(|found| found.uid == self.object.uid) {
+            return Ok(());
+        }
+        self.mirror.removed(key, &self.object.uid);
+        Err(Error::retry(format!(
+            "{} {key} is gone: nothing is made for it any more",
+            self.kind().name()
+        )))
     }
 
     /// Patches an object, as the operator's field manager, and answers with what it is then.

@@ -87,6 +87,20 @@ async fn drift_is_corrected_and_a_deleted_child_comes_back() {
     assert_ne!(first.metadata.uid, second.metadata.uid);
 }
 
+/// As the garbage collector deletes children whose owner is gone, while the watch of the owner's kind lags behind.
+#[tokio::test(start_paused = true)]
+async fn a_child_is_not_made_again_for_an_object_that_is_gone_and_only_cached() {
+    let world = World::start().await;
+    world.create(config_map("ada", "a", "1")).await;
+    world.break_with(|request| crate::claiming::silence(request, "/configmaps", "watch="));
+    let _running = world.run(&mirrorer()).await;
+    world.until("ada", |secret: &Secret| value(secret) == Some(b"1")).await;
+    world.delete::<ConfigMap>("ada").await;
+    world.delete::<Secret>("ada").await;
+    pass(Duration::from_secs(30)).await;
+    world.until_gone::<Secret>("ada").await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_no_longer_applied_goes_and_what_others_set_stays() {
     let world = World::start().await;
