@@ -81,6 +81,9 @@ async fn prepare(client: &kube::Client) -> Result<(), String> {
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
+/// So often an answer is asked for that is another one each time.
+const MOST_MOMENTS: usize = 20;
+
 async fn make(client: &kube::Client, answer: &Answer) -> Result<(), String> {
     let (collection, _) = answer.path.rsplit_once('/').ok_or("no collection")?;
     let mut object = answer.json.clone();
@@ -129,6 +132,8 @@ fn generated(job: &mut Value) {
     }
 }
 
+/// Asks in both encodings at one moment: a review tells the second of its answer, and a list the revision of the store, so
+/// where the JSON before the protobuf is not the JSON after it both are asked for again.
 async fn fetch(client: &kube::Client, answer: &Answer) -> Result<Answer, String> {
     let kind = answer.json["kind"].as_str().unwrap_or_default();
     let shape = match kind {
@@ -144,13 +149,18 @@ async fn fetch(client: &kube::Client, answer: &Answer) -> Result<Answer, String>
         true => ("POST", Some(&review)),
         false => ("GET", None),
     };
-    let (_, text) = send(client, verb, &answer.path, &format!("{JSON}{shape}"), body).await?;
-    let (_, bytes) = send(client, verb, &answer.path, &format!("{PROTOBUF}{shape}"), body).await?;
-    Ok(Answer {
-        json: serde_json::from_slice(&text).map_err(|error| error.to_string())?,
-        protobuf: BASE64_STANDARD.encode(bytes),
-        ..answer.clone()
-    })
+    let ask = async |accept| Ok::<_, String>(send(client, verb, &answer.path, &format!("{accept}{shape}"), body).await?.1);
+    let mut text = ask(JSON).await?;
+    for _ in 0..MOST_MOMENTS {
+        let bytes = ask(PROTOBUF).await?;
+        let after = ask(JSON).await?;
+        if text == after {
+            let json = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+            return Ok(Answer { json, protobuf: BASE64_STANDARD.encode(bytes), ..answer.clone() });
+        }
+        text = after;
+    }
+    Err("every answer is another one".to_owned())
 }
 
 async fn send(
