@@ -178,16 +178,19 @@ async fn a_condition_keeps_its_time_also_where_no_status_is_cached() {
     assert_eq!(world.writes(), [""; 0]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_object_that_changes_while_it_is_cleaned_up_is_cleaned_up_once() {
+/// Deletes a ConfigMap while somebody does something at each cleanup; says how often it is cleaned up until it is gone.
+async fn cleanups<Fut>(meanwhile: impl Fn(World) -> Fut + Send + Sync + 'static) -> usize
+where
+    Fut: Future<Output = ()> + Send + 'static,
+{
     let world = World::start().await;
     let cleanups = Arc::new(AtomicUsize::new(0));
     let (made, other) = (cleanups.clone(), world.clone());
     let cleanup = move |_: Arc<ConfigMap>, _: Context| {
-        let (made, other) = (made.clone(), other.clone());
+        made.fetch_add(1, Ordering::SeqCst);
+        let done = meanwhile(other.clone());
         async move {
-            made.fetch_add(1, Ordering::SeqCst);
-            change::<ConfigMap>(&other.client, None, json!({ "metadata": { "labels": { "seen": "yes" } } })).await;
+            done.await;
             Ok(())
         }
     };
@@ -199,32 +202,27 @@ async fn an_object_that_changes_while_it_is_cleaned_up_is_cleaned_up_once() {
     world.until("ada", |map: &ConfigMap| !map.finalizers().is_empty()).await;
     world.delete::<ConfigMap>("ada").await;
     world.until_gone::<ConfigMap>("ada").await;
-    assert_eq!(cleanups.load(Ordering::SeqCst), 1);
+    cleanups.load(Ordering::SeqCst)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_changes_while_it_is_cleaned_up_is_cleaned_up_once() {
+    let label = async |world: World| {
+        change::<ConfigMap>(&world.client, None, json!({ "metadata": { "labels": { "seen": "yes" } } })).await;
+    };
+    assert_eq!(cleanups(label).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_is_removed_also_where_somebody_came_in_between() {
-    let world = World::start().await;
-    let cleanups = Arc::new(AtomicUsize::new(0));
-    let (made, other) = (cleanups.clone(), world.clone());
-    let cleanup = move |_: Arc<ConfigMap>, _: Context| {
-        made.fetch_add(1, Ordering::SeqCst);
+    let overtake = async |world: World| {
         let mut conflicts = 2;
-        other.break_with(move |request| {
+        world.break_with(move |request| {
             let body = r#"{"kind":"Status","status":"Failure","reason":"Conflict","message":"changed","code":409}"#;
             conflicts -= i32::from(request.method() == "PATCH");
             let response = || Response::builder().status(409).body(Answer::whole(body)).unwrap();
             (request.method() == "PATCH" && conflicts >= 0).then(response)
         });
-        async { Ok(()) }
     };
-    let idle = async |_: Arc<ConfigMap>, _: Context| Ok(Action::await_change());
-    let _running = world
-        .run(&Operator::new("cleaner").controller(Controller::new(idle).cleanup(cleanup)))
-        .await;
-    world.create(config_map("ada", "a", "1")).await;
-    world.until("ada", |map: &ConfigMap| !map.finalizers().is_empty()).await;
-    world.delete::<ConfigMap>("ada").await;
-    world.until_gone::<ConfigMap>("ada").await;
-    assert_eq!(cleanups.load(Ordering::SeqCst), 1);
+    assert_eq!(cleanups(overtake).await, 1);
 }

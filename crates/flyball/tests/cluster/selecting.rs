@@ -7,7 +7,7 @@ use http::Response;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret};
 use kube::{
     Api, ResourceExt,
-    api::{ApiResource, DynamicObject, PartialObjectMeta, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, PartialObjectMeta, Patch, PatchParams, PostParams},
     core::Expression,
 };
 use serde_json::{Value, json};
@@ -224,6 +224,15 @@ fn secret(name: &str, team: &str) -> Secret {
     serde_json::from_value(secret).unwrap()
 }
 
+/// The names of the Secrets that a reconcile can read.
+async fn names(ctx: &Context) -> Result<Value> {
+    Ok(ctx.list::<Secret>().await?.iter().map(|secret| secret.name_any()).collect())
+}
+
+fn in_team(team: &str) -> Patch<Value> {
+    Patch::Merge(json!({ "metadata": { "labels": { "team": team } } }))
+}
+
 #[tokio::test(start_paused = true)]
 async fn own_writes_enter_and_leave_a_selection_at_once() {
     let world = World::start().await;
@@ -234,18 +243,13 @@ async fn own_writes_enter_and_leave_a_selection_at_once() {
         async |ctx| {
             let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
             let mut seen = Vec::new();
-            let mut look = async || -> Result<()> {
-                let names = ctx.list::<Secret>().await?.iter().map(|secret| secret.name_any()).collect::<Vec<_>>();
-                seen.push(json!(names));
-                Ok(())
-            };
+            let mut look = async || names(&ctx).await.map(|names| seen.push(names));
             secrets.create(&PostParams::default(), &secret("blue", "blue")).await?;
             secrets.create(&PostParams::default(), &secret("red", "red")).await?;
             look().await?;
-            let label = |team: &str| kube::api::Patch::Merge(json!({ "metadata": { "labels": { "team": team } } }));
-            secrets.patch("blue", &Default::default(), &label("red")).await?;
+            secrets.patch("blue", &Default::default(), &in_team("red")).await?;
             look().await?;
-            secrets.patch("red", &Default::default(), &label("blue")).await?;
+            secrets.patch("red", &Default::default(), &in_team("blue")).await?;
             look().await?;
             pass(Duration::from_secs(60)).await;
             look().await?;
@@ -298,8 +302,7 @@ async fn objects_are_found_by_an_index_that_follows_them() {
         };
         secrets.create(&PostParams::default(), &secret("own", "blue")).await?;
         look().await?;
-        let red = kube::api::Patch::Merge(json!({ "metadata": { "labels": { "team": "red" } } }));
-        secrets.patch("own", &Default::default(), &red).await?;
+        secrets.patch("own", &Default::default(), &in_team("red")).await?;
         look().await?;
         secrets.delete("before", &Default::default()).await?;
         look().await?;
@@ -408,18 +411,13 @@ async fn an_object_that_leaves_a_selection_and_returns_is_read_also_after_a_list
             async move {
                 let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
                 let mut seen = Vec::new();
-                let mut look = async || -> Result<()> {
-                    let names = ctx.list::<Secret>().await?.iter().map(|secret| secret.name_any()).collect::<Vec<_>>();
-                    seen.push(json!(names));
-                    Ok(())
-                };
-                let label = |team: &str| kube::api::Patch::Merge(json!({ "metadata": { "labels": { "team": team } } }));
+                let mut look = async || names(&ctx).await.map(|names| seen.push(names));
                 secrets.create(&PostParams::default(), &secret("ada", "blue")).await?;
                 secrets.create(&PostParams::default(), &secret("bob", "blue")).await?;
-                secrets.patch("ada", &Default::default(), &label("red")).await?;
-                secrets.patch("bob", &Default::default(), &label("red")).await?;
+                secrets.patch("ada", &Default::default(), &in_team("red")).await?;
+                secrets.patch("bob", &Default::default(), &in_team("red")).await?;
                 look().await?;
-                secrets.patch("ada", &Default::default(), &label("blue")).await?;
+                secrets.patch("ada", &Default::default(), &in_team("blue")).await?;
                 look().await?;
                 other
                     .merge::<Secret>("bob", json!({ "metadata": { "labels": { "team": "blue" } } }))
@@ -447,8 +445,7 @@ async fn metadata_of_a_pod_that_is_selected_by_its_node_is_read_after_a_write_of
         async |ctx| {
             let pods: Api<Pod> = Api::namespaced(ctx.client(), "default");
             ctx.list::<PartialObjectMeta<Pod>>().await?;
-            let patch = kube::api::Patch::Merge(json!({ "metadata": { "labels": { "team": "blue" } } }));
-            pods.patch_metadata("ada", &PatchParams::default(), &patch).await?;
+            pods.patch_metadata("ada", &PatchParams::default(), &in_team("blue")).await?;
             let pod = ctx.get::<PartialObjectMeta<Pod>>("ada").await?;
             Ok(json!(pod.map(|pod| pod.labels().clone())))
         },
