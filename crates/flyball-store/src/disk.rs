@@ -2,6 +2,7 @@
 //! many durable at once.
 
 mod batch;
+mod block;
 #[cfg(test)]
 mod damage;
 mod desk;

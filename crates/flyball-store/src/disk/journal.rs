@@ -1,7 +1,11 @@
 //! The journal: what is written is durable here, long before the engine has it in its tables. It is one file after the
 //! other, each full of zeros before it is used, because a flush that need not find blocks takes half the time.
 
-use super::{frame::Draft, summary::Summary};
+use super::{
+    block::{BLOCK, Blocks},
+    frame::Draft,
+    summary::Summary,
+};
 use std::{
     fs::{self, File},
     io,
@@ -19,7 +23,17 @@ pub(crate) const SHORT: u64 = 256 << 10;
 /// What a file is called that will be used again.
 pub(crate) const CLEARED: &str = "cleared";
 
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+#[repr(align(4096))]
+struct Zeros([u8; 64 << 10]);
+
+static ZEROS: Zeros = Zeros([0; 64 << 10]);
+
+/// How a file is opened so that a write returns when it is on disk: one call to the system instead of two, for only what is
+/// written. It is not the flag of that name in `rustix`, which has the system write the time of each write, too.
+#[cfg(target_os = "linux")]
+const DURABLE: i32 = libc::O_DSYNC;
+#[cfg(not(target_os = "linux"))]
+const DURABLE: i32 = 0;
 
 /// The file that is written.
 pub(crate) struct Journal {
@@ -27,6 +41,7 @@ pub(crate) struct Journal {
     position: u64,
     sequence: u64,
     draft: Draft,
+    blocks: Blocks,
 }
 
 /// A file that is ready to be written, or to be used again.
@@ -45,7 +60,7 @@ impl Spare {
         clear(&file, length)?;
         file.sync_all()?;
         File::open(directory)?.sync_all()?;
-        Ok(Spare { number, file: open_durable(&path)?, path, length })
+        Ok(Spare { number, file: open(&path, DURABLE)?, path, length })
     }
 
     /// Makes a file that is not needed any more ready under another number.
@@ -59,7 +74,7 @@ impl Spare {
         let (cleared, path) = (directory.join(CLEARED), directory.join(format!("{number}.jnl")));
         let sync = || File::open(&directory)?.sync_all();
         fs::rename(&self.path, &cleared).and_then(|()| sync())?;
-        let file = File::options().write(true).open(&cleared)?;
+        let file = open(&cleared, 0)?;
         clear(&file, self.length)?;
         file.sync_data()?;
         fs::rename(&cleared, &path).and_then(|()| sync())?;
@@ -73,32 +88,43 @@ impl Spare {
 
 /// Writes zeros to all of a file.
 fn clear(file: &File, length: u64) -> io::Result<()> {
-    for at in (0..length).step_by(ZEROS.len()) {
-        file.write_all_at(&ZEROS, at)?;
+    for at in (0..length).step_by(ZEROS.0.len()) {
+        file.write_all_at(&ZEROS.0, at)?;
         // Somebody may be waiting for a commit.
         thread::yield_now();
     }
     Ok(())
 }
 
-/// Opens a file so that a write returns when it is on disk: one call to the system instead of two, for only what is written.
+/// Opens a file whose first block has nothing but zeros, or will have, for writes of whole blocks; they go to the disk without
+/// a stop where its file system can do that.
 #[cfg(target_os = "linux")]
-fn open_durable(path: &Path) -> io::Result<File> {
+fn open(path: &Path, flags: i32) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    // Not with `rustix`, whose flag of that name has the system write the time of each write, too.
-    File::options().write(true).custom_flags(libc::O_DSYNC).open(path)
+    let open = |flags| File::options().write(true).custom_flags(flags).open(path);
+    // Some refuse the flag, and some the write.
+    let direct = open(flags | libc::O_DIRECT).and_then(|file| file.write_all_at(&ZEROS.0[..BLOCK], 0).map(|()| file));
+    match direct {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => open(flags),
+        opened => opened,
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn open_durable(path: &Path) -> io::Result<File> {
+fn open(path: &Path, _: i32) -> io::Result<File> {
     File::options().write(true).open(path)
 }
 
 impl Journal {
     /// Starts a file with what the store holds before it.
     pub fn start(file: Spare, before: &Summary) -> io::Result<Journal> {
-        let (position, sequence, draft) = (0, 0, Draft::default());
-        let mut journal = Journal { file, position, sequence, draft };
+        let mut journal = Journal {
+            file,
+            position: 0,
+            sequence: 0,
+            draft: Draft::default(),
+            blocks: Blocks::default(),
+        };
         let head = [&before.bytes()[..], &journal.file.length.to_be_bytes()].concat();
         journal.draft.put(before.key(), &head);
         journal.write(|_| {})?;
@@ -107,10 +133,10 @@ impl Journal {
 
     /// Writes one frame; returns when it is on disk.
     pub fn write(&mut self, fill: impl FnOnce(&mut Draft)) -> io::Result<()> {
-        let Journal { file, position, sequence, draft } = self;
+        let Journal { file, position, sequence, draft, blocks } = self;
         fill(draft);
         draft.end(*sequence, |frame| {
-            file.file.write_all_at(frame, *position)?;
+            blocks.add(*position, frame, |blocks, at| file.file.write_all_at(blocks, at))?;
             #[cfg(not(target_os = "linux"))]
             file.file.sync_data()?;
             *position += frame.len() as u64;
@@ -157,6 +183,16 @@ mod tests {
         let bytes = fs::read(directory.path().join("2.jnl")).unwrap();
         assert!(bytes.len() as u64 == LONG && bytes.iter().all(|byte| *byte == 0));
         assert_eq!((again.number, fs::read_dir(directory.path()).unwrap().count()), (2, 1));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_is_written_as_usual_where_the_disk_cannot_take_blocks_from_memory() {
+        // What is no file on a disk cannot.
+        open(Path::new("/dev/null"), DURABLE)
+            .unwrap()
+            .write_all_at(b"less than a block", 1)
+            .unwrap();
     }
 
     #[test]
