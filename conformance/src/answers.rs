@@ -149,14 +149,21 @@ async fn fetch(client: &kube::Client, answer: &Answer) -> Result<Answer, String>
         true => ("POST", Some(&review)),
         false => ("GET", None),
     };
-    let ask = async |accept| Ok::<_, String>(send(client, verb, &answer.path, &format!("{accept}{shape}"), body).await?.1);
+    let ask = async |encoding| {
+        let answer = send(client, verb, &answer.path, &format!("{encoding}{shape}"), body).await;
+        answer.map(|(_, bytes)| bytes)
+    };
     let mut text = ask(JSON).await?;
     for _ in 0..MOST_MOMENTS {
         let bytes = ask(PROTOBUF).await?;
         let after = ask(JSON).await?;
         if text == after {
             let json = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-            return Ok(Answer { json, protobuf: BASE64_STANDARD.encode(bytes), ..answer.clone() });
+            return Ok(Answer {
+                json,
+                protobuf: BASE64_STANDARD.encode(bytes),
+                ..answer.clone()
+            });
         }
         text = after;
     }
