@@ -44,7 +44,7 @@ async fn measure() -> Vec<Row> {
 async fn compare(stores: [&Store; 2]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (tasks, aim) in [(1, 3.0), (16, 8.0), (256, 8.0)] {
-        let rates = both(stores, async |store, round| load::puts(store, tasks, round).await).await;
+        let rates = turns(stores, 7, async |store, round| load::puts(store, tasks, round).await).await;
         rows.push(rate(format!("durable puts of 1 KiB, {tasks} tasks"), rates, aim));
     }
     both(stores, async |store, round| {
@@ -73,8 +73,13 @@ async fn compare(stores: [&Store; 2]) -> Vec<Row> {
 
 /// Runs the same work on both, three rounds in turns, and gathers what it returns.
 async fn both<T>(stores: [&Store; 2], work: impl AsyncFn(&Store, usize) -> T) -> [Vec<T>; 2] {
+    turns(stores, 3, work).await
+}
+
+/// The same for so many rounds: the more a figure depends on the disk, the more of them it takes.
+async fn turns<T>(stores: [&Store; 2], rounds: usize, work: impl AsyncFn(&Store, usize) -> T) -> [Vec<T>; 2] {
     let mut results = [Vec::new(), Vec::new()];
-    for round in 0..3 {
+    for round in 0..rounds {
         for (store, results) in stores.into_iter().zip(&mut results) {
             results.push(work(store, round).await);
         }
