@@ -6,7 +6,7 @@ use crate::{
     history::Change,
     plan::Plan,
     record::{Place, Record},
-    wish::{Made, Outcome, Want, Wish},
+    wish::{Few, Made, Outcome, Want, Wish},
 };
 use bytes::Bytes;
 use std::{
@@ -36,6 +36,14 @@ pub(crate) struct Generation {
     latest: HashMap<Bytes, Record, BuildHasherDefault<KeyHasher>>,
     /// No record is of a later revision.
     until: u64,
+}
+
+impl Generation {
+    /// Has room for so many keys.
+    fn of(keys: usize) -> Generation {
+        let latest = HashMap::with_capacity_and_hasher(keys, BuildHasherDefault::default());
+        Generation { latest, until: 0 }
+    }
 }
 
 /// Hashes keys. There are never so many in a map that somebody could make them collide on purpose.
@@ -69,7 +77,7 @@ impl Ahead {
 
     /// Decides a commit as the next revision; plans nothing where it is refused or changes nothing.
     pub fn add<S: Deref<Target = State>>(&mut self, plan: &mut Plan, state: impl Fn() -> S, wish: Wish) -> Outcome {
-        let mut currents = Vec::with_capacity(wish.wants.len());
+        let mut currents = Few::with_capacity(wish.wants.len());
         for want in &wish.wants {
             let current = self.current(want, wish.seen, &state);
             let as_expected = match want.expect {
@@ -113,7 +121,8 @@ impl Ahead {
             return None;
         }
         self.forgotten = self.older.until;
-        Some(mem::replace(&mut self.older, mem::take(&mut self.recent)))
+        let recent = mem::replace(&mut self.recent, Generation::of(GENERATION));
+        Some(mem::replace(&mut self.older, recent))
     }
 
     /// What an operation finds: what is decided, or what was in the index when the commit was prepared.

@@ -11,6 +11,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Has room for so many changes.
+    pub fn of(changes: usize) -> Plan {
+        Plan {
+            changes: Vec::with_capacity(changes),
+            outlines: Vec::with_capacity(changes),
+        }
+    }
+
     /// Says what the history will keep because of the planned changes.
     pub fn cost(&self) -> usize {
         self.changes.iter().map(Change::cost).sum()

@@ -1,13 +1,17 @@
 //! A commit on its way: what can be prepared before its turn, and what can be answered after it, so that its turn is short.
 
-use crate::{Committed, Entry, Error, Expect, Op, Result};
+use crate::{Committed, Error, Expect, Op, Result};
 use crate::{core::State, record::Draft, record::Record, view::View};
 use bytes::Bytes;
+use smallvec::SmallVec;
 use std::{collections::HashSet, ops::Deref};
+
+/// What there is one of for each operation of a commit, and most have one.
+pub(crate) type Few<T> = SmallVec<[T; 1]>;
 
 /// A commit that is prepared.
 pub(crate) struct Wish {
-    pub wants: Vec<Want>,
+    pub wants: Few<Want>,
     /// The revision at which it was prepared.
     pub seen: u64,
     /// Whether the history keeps no values.
@@ -27,7 +31,7 @@ pub(crate) struct Want {
 /// What was decided.
 pub(crate) enum Outcome {
     /// For each operation what it wrote or removed.
-    Done(u64, Vec<Option<Made>>),
+    Done(u64, Few<Option<Made>>),
     /// A key is not as expected; what is there, and where it is read.
     Refused(Bytes, Expect, Option<(Record, View)>),
 }
@@ -42,18 +46,20 @@ impl Wish {
     /// Prepares a commit; refuses what no state could allow.
     pub fn prepare(state: impl Deref<Target = State>, ops: Vec<Op>) -> Result<Wish> {
         refuse_duplicates(&ops)?;
-        let found: Vec<_> = ops.iter().map(|op| state.index.get(op.key()).cloned()).collect();
+        let found: Few<_> = ops.iter().map(|op| state.index.get(op.key()).cloned()).collect();
         let (seen, has_outlines) = (state.revision, state.disk.is_some());
         drop(state);
-        let want = |(op, found)| match op {
-            Op::Put { key, value, expect } => {
-                Record::check(&key, &value)?;
-                let draft = Some(Draft::of(&key, &value, seen + 1));
-                Ok(Want { key, expect, draft, found })
-            }
-            Op::Delete { key, expect } => Ok(Want { key, expect, draft: None, found }),
-        };
-        let wants = ops.into_iter().zip(found).map(want).collect::<Result<_>>()?;
+        let mut wants = Few::with_capacity(ops.len());
+        for (op, found) in ops.into_iter().zip(found) {
+            wants.push(match op {
+                Op::Put { key, value, expect } => {
+                    Record::check(&key, &value)?;
+                    let draft = Some(Draft::of(&key, &value, seen + 1));
+                    Want { key, expect, draft, found }
+                }
+                Op::Delete { key, expect } => Want { key, expect, draft: None, found },
+            });
+        }
         Ok(Wish { wants, seen, has_outlines })
     }
 }
@@ -68,15 +74,15 @@ impl Outcome {
                 return Err(Error::Conflict { key, expect, current });
             }
         };
-        let entry = |made: Made| match made {
-            Made::Written(record) => Ok(record.entry()),
-            Made::Removed(record, view) => view.entry(&record).map(|entry| Some(entry.removed_at(revision))),
-        };
-        let entries = made.into_iter().map(|made| made.map_or(Ok(None), entry));
-        Ok(Committed {
-            revision,
-            entries: entries.collect::<Result<Vec<Option<Entry>>>>()?,
-        })
+        let mut entries = Vec::with_capacity(made.len());
+        for made in made {
+            entries.push(match made {
+                None => None,
+                Some(Made::Written(record)) => record.entry(),
+                Some(Made::Removed(record, view)) => Some(view.entry(&record)?.removed_at(revision)),
+            });
+        }
+        Ok(Committed { revision, entries })
     }
 }
 

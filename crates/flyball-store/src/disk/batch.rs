@@ -1,7 +1,7 @@
 //! Commits that share one flush, and those who wait for it.
 
 use super::desk::Desk;
-use crate::{Error, Result, history::Change, plan::Plan};
+use crate::{Error, Result, ahead::Generation, history::Change, plan::Plan};
 use std::{path::Path, sync::Arc};
 use tokio::sync::oneshot;
 
@@ -18,9 +18,20 @@ pub(crate) struct Batch {
     pub compactions: Vec<(Reply<()>, Result<()>)>,
     /// The history that ends with it.
     pub gone: Vec<Change>,
+    /// What was decided long ago, and is dropped with this: those who commit are waited for, and this takes a while.
+    pub forgotten: Option<Generation>,
 }
 
 impl Batch {
+    /// Has room for so many commits.
+    pub fn of(commits: usize) -> Batch {
+        Batch {
+            plan: Plan::of(commits),
+            commits: Vec::with_capacity(commits),
+            ..Batch::default()
+        }
+    }
+
     /// How many wait for it.
     pub fn len(&self) -> usize {
         self.commits.len() + self.compactions.len()

@@ -35,6 +35,8 @@ pub(crate) struct Desk {
 struct Waiting {
     batches: VecDeque<Batch>,
     count: usize,
+    /// How many were in the batch that was taken last.
+    usual: usize,
     ahead: Ahead,
     /// The writer sleeps until so many are there; 0 while it works.
     wake_at: usize,
@@ -70,6 +72,7 @@ impl Desk {
         let waiting = Waiting {
             batches: VecDeque::new(),
             count: 0,
+            usual: 0,
             ahead: Ahead::at(core.revision()),
             wake_at: 0,
             stage: Stage::Open,
@@ -116,13 +119,13 @@ impl Desk {
             return Err(Error::Closed);
         }
         if waiting.batches.back().is_none_or(|batch| batch.len() >= MOST) {
-            waiting.batches.push_back(Batch::default());
+            waiting.batches.push_back(Batch::of(waiting.usual));
         }
         let batch = waiting.batches.back_mut().expect("one was just added");
         let added = add(&self.core, &mut waiting.ahead, batch);
         waiting.count += 1;
         self.count.store(waiting.count, Ordering::Relaxed);
-        let forgotten = waiting.ahead.renew(self.core.revision());
+        batch.forgotten = waiting.ahead.renew(self.core.revision()).or(batch.forgotten.take());
         // Waking the writer costs more than writing does, so it is done once, by the last one to come.
         let is_last = waiting.count == waiting.wake_at;
         if is_last {
@@ -132,7 +135,6 @@ impl Desk {
         if is_last {
             self.arrived.notify_one();
         }
-        drop(forgotten);
         Ok(added)
     }
 
@@ -170,6 +172,7 @@ impl Desk {
         patience.end(waiting.count, Instant::now());
         let batch = waiting.batches.pop_front()?;
         waiting.count -= batch.len();
+        waiting.usual = batch.len();
         self.count.store(waiting.count, Ordering::Relaxed);
         Some(batch)
     }
