@@ -165,7 +165,7 @@ mod tests {
     use crate::{Error, Op, Options, core::Core};
 
     fn put(core: &Core, key: &str) -> Wish {
-        Wish::prepare(core.state(), vec![Op::put(key.to_owned(), "v", Expect::Absent)]).unwrap()
+        Wish::prepare(core, vec![Op::put(key.to_owned(), "v", Expect::Absent)]).unwrap()
     }
 
     #[test]

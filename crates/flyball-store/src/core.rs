@@ -10,10 +10,11 @@ use crate::{
     plan::Plan,
     record::Record,
     resident::Residents,
+    slab::Slab,
     view::View,
     watchers::Watchers,
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::{
     ops::Deref,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
@@ -36,6 +37,8 @@ pub(crate) struct Core {
     state: RwLock<State>,
     watchers: Arc<Watchers>,
     revision: watch::Sender<u64>,
+    /// Where values do not stay in memory: those that are written one after the other leave it so, too.
+    slab: Option<Slab>,
 }
 
 /// The latest records and the changes that led to them.
@@ -65,6 +68,7 @@ impl Core {
         Core {
             watchers: Arc::new(Watchers::new(options.watch_bytes, revision)),
             revision: watch::Sender::new(revision),
+            slab: state.disk.is_some().then(Slab::default),
             state: RwLock::new(state),
             options,
         }
@@ -94,6 +98,11 @@ impl Core {
         let entry = record.entry();
         self.keep(vec![record]);
         Ok(entry)
+    }
+
+    /// Memory for a record that is about to be written.
+    pub fn take(&self, length: usize) -> BytesMut {
+        self.slab.as_ref().map_or_else(|| BytesMut::zeroed(length), |slab| slab.take(length))
     }
 
     /// Finds a range, to be read when nobody waits for it.

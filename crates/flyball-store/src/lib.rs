@@ -26,6 +26,7 @@ mod range;
 mod record;
 mod resident;
 mod restore;
+mod slab;
 mod snapshot;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -33,7 +33,7 @@ impl Memory {
 
     fn write(&self, ops: Vec<Op>) -> Result<Committed> {
         let _writer = self.writer()?;
-        let wish = Wish::prepare(self.core.state(), ops)?;
+        let wish = Wish::prepare(&self.core, ops)?;
         let (mut ahead, mut plan) = (Ahead::at(wish.seen), Plan::default());
         let committed = ahead.add(&mut plan, || self.core.state(), wish).answer()?;
         let state = self.core.state();

@@ -1,7 +1,7 @@
 //! One version of one key in one allocation, which index, history, disk and readers share; and the stamping of revisions.
 
 use crate::{Entry, Error, Result, Value};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// A stored version: header, key and value. The header is revision, created, length of the key, place of the stamp and
 /// position in the commit; `created` is 0 for a removal. An outline is without the value, which is on disk then.
@@ -29,7 +29,7 @@ pub(crate) struct Place {
 impl Record {
     #[cfg(test)]
     pub fn put(key: &[u8], value: &Value, place: Place) -> Record {
-        Draft::of(key, value, place.revision).finish(place)
+        Draft::of(key, value, place.revision, BytesMut::zeroed).finish(place)
     }
 
     /// The record of an entry as it was read.
@@ -58,9 +58,10 @@ impl Record {
     }
 
     fn write(place: Place, key: &[u8], stamp: u32, value: &[&[u8]]) -> Record {
-        let bytes = write(place, key, stamp, value);
-        Record { size: bytes.len() as u32, bytes: bytes.into() }
+        let bytes = write(place, key, stamp, value, BytesMut::zeroed);
+        Record { size: bytes.len() as u32, bytes: bytes.freeze() }
     }
+
     /// The same version as another operation of its commit.
     pub fn at(self, position: u32) -> Record {
         let mut bytes = Vec::from(self.bytes);
@@ -166,36 +167,38 @@ impl Record {
     }
 }
 
-fn write(place: Place, key: &[u8], stamp: u32, value: &[&[u8]]) -> Vec<u8> {
-    let length = HEADER + key.len() + value.iter().map(|part| part.len()).sum::<usize>();
-    let mut bytes = Vec::with_capacity(length);
-    bytes.extend_from_slice(&place.revision.to_be_bytes());
-    bytes.extend_from_slice(&place.created.to_be_bytes());
-    bytes.extend_from_slice(&(key.len() as u32).to_be_bytes());
-    bytes.extend_from_slice(&stamp.to_be_bytes());
-    bytes.extend_from_slice(&place.position.to_be_bytes());
-    bytes.extend_from_slice(key);
-    value.iter().for_each(|part| bytes.extend_from_slice(part));
+/// Writes a version into memory that `take` gives.
+fn write(place: Place, key: &[u8], stamp: u32, value: &[&[u8]], take: impl FnOnce(usize) -> BytesMut) -> BytesMut {
+    let [revision, created] = [place.revision, place.created].map(u64::to_be_bytes);
+    let [length, stamp, position] = [key.len() as u32, stamp, place.position].map(u32::to_be_bytes);
+    let header: [&[u8]; 6] = [&revision, &created, &length, &stamp, &position, key];
+    let mut bytes = take(HEADER + key.len() + value.iter().map(|part| part.len()).sum::<usize>());
+    let mut rest = &mut bytes[..];
+    for part in header.iter().chain(value) {
+        let (place, after) = rest.split_at_mut(part.len());
+        place.copy_from_slice(part);
+        rest = after;
+    }
     bytes
 }
 
 /// A version whose place is not known yet.
 pub(crate) struct Draft {
-    bytes: Vec<u8>,
+    bytes: BytesMut,
     /// Where the revision is written, and how many digits there are for it.
     stamp: Option<(usize, usize)>,
 }
 
 impl Draft {
-    /// Drafts a version that will probably have this revision.
-    pub fn of(key: &[u8], value: &Value, revision: u64) -> Draft {
+    /// Drafts a version that will probably have this revision, in memory that `take` gives.
+    pub fn of(key: &[u8], value: &Value, revision: u64, take: impl FnOnce(usize) -> BytesMut) -> Draft {
         let place = Place { revision, created: revision, position: 0 };
         let Some(at) = value.revision_at else {
-            let bytes = write(place, key, UNSTAMPED, &[&value.bytes]);
+            let bytes = write(place, key, UNSTAMPED, &[&value.bytes], take);
             return Draft { bytes, stamp: None };
         };
         let ((before, after), digits) = (value.bytes.split_at(at), revision.to_string());
-        let bytes = write(place, key, at as u32, &[before, digits.as_bytes(), after]);
+        let bytes = write(place, key, at as u32, &[before, digits.as_bytes(), after], take);
         Draft { bytes, stamp: Some((HEADER + key.len() + at, digits.len())) }
     }
 
@@ -208,10 +211,11 @@ impl Draft {
             if revision.len() == digits {
                 self.bytes[at..at + digits].copy_from_slice(revision.as_bytes());
             } else {
-                self.bytes.splice(at..at + digits, revision.into_bytes());
+                let parts = [&self.bytes[..at], revision.as_bytes(), &self.bytes[at + digits..]];
+                self.bytes = BytesMut::from(&parts.concat()[..]);
             }
         }
-        Record { size: self.bytes.len() as u32, bytes: self.bytes.into() }
+        Record { size: self.bytes.len() as u32, bytes: self.bytes.freeze() }
     }
 }
 
@@ -236,7 +240,7 @@ mod tests {
         let value = Value::stamped(&b"{\"rv\":\"\"}"[..], 7);
         for revision in [9, 10, 99, 100] {
             let place = Place { revision, created: 3, position: 1 };
-            let record = Draft::of(b"/a", &value, 10).finish(place);
+            let record = Draft::of(b"/a", &value, 10, BytesMut::zeroed).finish(place);
             assert_eq!(record.entry().unwrap().value, format!("{{\"rv\":\"{revision}\"}}"));
             assert_eq!((record.revision(), record.created(), record.position()), (revision, 3, 1));
             assert_eq!(Record::read(record.bytes()), Some(record));

@@ -1,10 +1,10 @@
 //! A commit on its way: what can be prepared before its turn, and what can be answered after it, so that its turn is short.
 
 use crate::{Committed, Error, Expect, Op, Result};
-use crate::{core::State, record::Draft, record::Record, view::View};
+use crate::{core::Core, record::Draft, record::Record, view::View};
 use bytes::Bytes;
 use smallvec::SmallVec;
-use std::{collections::HashSet, ops::Deref};
+use std::collections::HashSet;
 
 /// What there is one of for each operation of a commit, and most have one.
 pub(crate) type Few<T> = SmallVec<[T; 1]>;
@@ -44,8 +44,9 @@ pub(crate) enum Made {
 
 impl Wish {
     /// Prepares a commit; refuses what no state could allow.
-    pub fn prepare(state: impl Deref<Target = State>, ops: Vec<Op>) -> Result<Wish> {
+    pub fn prepare(core: &Core, ops: Vec<Op>) -> Result<Wish> {
         refuse_duplicates(&ops)?;
+        let state = core.state();
         let found: Few<_> = ops.iter().map(|op| state.index.get(op.key()).cloned()).collect();
         let (seen, has_outlines) = (state.revision, state.disk.is_some());
         drop(state);
@@ -54,7 +55,7 @@ impl Wish {
             wants.push(match op {
                 Op::Put { key, value, expect } => {
                     Record::check(&key, &value)?;
-                    let draft = Some(Draft::of(&key, &value, seen + 1));
+                    let draft = Some(Draft::of(&key, &value, seen + 1, |length| core.take(length)));
                     Want { key, expect, draft, found }
                 }
                 Op::Delete { key, expect } => Want { key, expect, draft: None, found },

@@ -87,7 +87,7 @@ impl Desk {
 
     /// Decides a commit.
     pub fn commit(&self, ops: Vec<Op>) -> Result<Commit> {
-        let wish = Wish::prepare(self.core.state(), ops)?;
+        let wish = Wish::prepare(&self.core, ops)?;
         let (reply, on_disk) = oneshot::channel();
         let outcome = self.leave(|core, ahead, batch| {
             let outcome = ahead.add(&mut batch.plan, || core.state(), wish);
