@@ -19,6 +19,7 @@ mod pending;
 mod power;
 mod recovery;
 pub(crate) mod replay;
+mod sector;
 mod summary;
 mod tables;
 mod tail;

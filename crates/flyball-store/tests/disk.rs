@@ -141,7 +141,7 @@ async fn what_a_file_system_keeps_for_itself_is_no_other_file() {
 async fn a_directory_of_another_format_is_refused() {
     let directory = closed().await;
     fs::write(directory.path().join("store/format"), "flyball-store 1\n").unwrap();
-    let expected = "the data directory DIR has the format \"flyball-store 1\", but \"flyball-store 2\" is read here: open it \
+    let expected = "the data directory DIR has the format \"flyball-store 1\", but \"flyball-store 3\" is read here: open it \
                     with the version that wrote it";
     assert_eq!(refusal(directory.path()).await, expected);
 }

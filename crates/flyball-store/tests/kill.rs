@@ -51,7 +51,7 @@ fn kill(path: &Path, chance: &mut Chance, acknowledged: &mut HashMap<usize, (u64
     if !is_early {
         assert_eq!(lines.recv_timeout(Duration::from_secs(60)).unwrap(), "opened");
     }
-    // Sometimes so late that files of the journal are moved to tables, cleared and used again.
+    // Sometimes so late that files of the journal are moved to tables and used again.
     let longest = if chance.sometimes(10) { 1_500_000 } else { 150_000 };
     let deadline = Instant::now() + Duration::from_micros(chance.below(longest) as u64);
     let mut notes = Vec::new();

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The format that this version writes and reads.
-const FORMAT: &str = "flyball-store 2";
+const FORMAT: &str = "flyball-store 3";
 
 /// A data directory that no other process has open: `lock`, `store` with `format`, the engine's files and `sealed` while it
 /// is closed, and `unfinished` while the store is being made.

@@ -1,8 +1,12 @@
 //! Checks the engine's files before the engine reads them: it trusts some of them blindly, and starts empty without others.
 
-use super::{directory::Directory, frame::Frame, replay, tail};
+use super::{directory::Directory, frame::Frame, replay, tail::is_zero};
 use crate::Error;
-use std::{fs, io, path::Path};
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::Path,
+};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// What keeps the engine's files from being used.
@@ -40,17 +44,34 @@ fn verify_journals(engine: &Path) -> Result<(), Flaw> {
         return Err(Flaw::Damaged("the engine's journal is missing".to_owned()));
     }
     for (number, path) in journals {
-        let (bytes, _) = tail::read(&path).map_err(Flaw::Unread)?;
+        let bytes = read(&path).map_err(Flaw::Unread)?;
         let mut rest = 0;
         while let Ok(frame) = Frame::read(&bytes[rest..]) {
             rest += frame.length;
         }
         // The engine writes to it only while a store is made.
-        if !tail::is_end(&bytes, rest) {
+        if !is_zero(&bytes[rest..]) {
             return Err(Flaw::Damaged(format!("store/{number}.jnl from byte {rest} on")));
         }
     }
     Ok(())
+}
+
+/// Reads a file without the zeros that make room at its end.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let (mut bytes, mut length, mut chunk) = (Vec::new(), 0, [0; 64 << 10]);
+    loop {
+        let count = file.read(&mut chunk)?;
+        if count == 0 {
+            return Ok(bytes);
+        }
+        if !is_zero(&chunk[..count]) {
+            bytes.resize(length, 0);
+            bytes.extend_from_slice(&chunk[..count]);
+        }
+        length += count;
+    }
 }
 
 /// Checks the list of a keyspace's tables against its hash: `current` names the list by number, and holds the hash.

@@ -1,9 +1,11 @@
 //! The journal: what is written is durable here, long before the engine has it in its tables. It is one file after the
-//! other, each full of zeros before it is used, because a flush that need not find blocks takes half the time.
+//! other, each full of zeros when it is made, because a flush that need not find blocks takes half the time, and used again
+//! as it is.
 
 use super::{
     block::{BLOCK, Blocks},
     frame::Draft,
+    sector::{self, ROOM, SECTOR},
     summary::Summary,
 };
 use std::{
@@ -20,9 +22,6 @@ pub(crate) const LONG: u64 = if cfg!(test) { 1 << 20 } else { 8 << 20 };
 /// How long the first file is after opening: a store that is hardly written to needs no more.
 pub(crate) const SHORT: u64 = 256 << 10;
 
-/// What a file is called that will be used again.
-pub(crate) const CLEARED: &str = "cleared";
-
 #[repr(align(4096))]
 struct Zeros([u8; 64 << 10]);
 
@@ -38,6 +37,7 @@ const DURABLE: i32 = 0;
 /// The file that is written.
 pub(crate) struct Journal {
     file: Spare,
+    /// How much is in it.
     position: u64,
     sequence: u64,
     draft: Draft,
@@ -63,21 +63,18 @@ impl Spare {
         Ok(Spare { number, file: open(&path, DURABLE)?, path, length })
     }
 
-    /// Makes a file that is not needed any more ready under another number.
+    /// Makes a file that is not needed any more ready under another number, which is higher. What it holds stays, and is
+    /// told by its marks from what will be written.
     pub fn again(self, number: u64) -> io::Result<Spare> {
         let directory = self.path.parent().expect("it is in a directory").to_owned();
         if self.length != LONG || self.file.metadata()?.len() != LONG {
             self.remove()?;
             return Spare::make(&directory, number, LONG);
         }
-        // A file that a crash left half cleared must not be taken for one that is damaged.
-        let (cleared, path) = (directory.join(CLEARED), directory.join(format!("{number}.jnl")));
-        let sync = || File::open(&directory)?.sync_all();
-        fs::rename(&self.path, &cleared).and_then(|()| sync())?;
-        let file = open(&cleared, 0)?;
-        clear(&file, self.length)?;
-        file.sync_data()?;
-        fs::rename(&cleared, &path).and_then(|()| sync())?;
+        let path = directory.join(format!("{number}.jnl"));
+        fs::rename(&self.path, &path)?;
+        // Under its old number what will be written would not be known.
+        File::open(&directory)?.sync_all()?;
         Ok(Spare { number, path, ..self })
     }
 
@@ -119,11 +116,11 @@ impl Journal {
     /// Starts a file with what the store holds before it.
     pub fn start(file: Spare, before: &Summary) -> io::Result<Journal> {
         let mut journal = Journal {
+            blocks: Blocks::of(sector::mark(file.number)),
             file,
             position: 0,
             sequence: 0,
             draft: Draft::default(),
-            blocks: Blocks::default(),
         };
         let head = [&before.bytes()[..], &journal.file.length.to_be_bytes()].concat();
         journal.draft.put(before.key(), &head);
@@ -151,17 +148,22 @@ impl Journal {
 
     /// Whether the next file will be needed soon.
     pub fn is_half_full(&self) -> bool {
-        self.position > self.file.length / 2
+        self.position > self.room() / 2
     }
 
     /// Whether the next file should be started if it is there.
     pub fn is_nearly_full(&self) -> bool {
-        self.position > self.file.length / 4 * 3
+        self.position > self.room() / 4 * 3
     }
 
     /// Whether the next file must be started: the next write may not fit.
     pub fn is_full(&self) -> bool {
-        self.position + self.file.length / 8 > self.file.length
+        self.position + self.room() / 8 > self.room()
+    }
+
+    /// How much fits into the file.
+    fn room(&self) -> u64 {
+        self.file.length / SECTOR as u64 * ROOM as u64
     }
 
     /// The file, which is not written any more.
@@ -173,16 +175,27 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::tail::Written;
+
+    /// What is written in the file with this number.
+    fn written(directory: &Path, number: u64) -> Written {
+        Written::read(&directory.join(format!("{number}.jnl")), number).unwrap().unwrap()
+    }
 
     #[test]
     fn a_file_is_used_again_without_what_it_held() {
         let directory = tempfile::tempdir().unwrap();
         let mut journal = Journal::start(Spare::make(directory.path(), 1, LONG).unwrap(), &Summary::default()).unwrap();
         journal.write(|draft| draft.put([7; 12], &vec![1; 100_000])).unwrap();
+        assert!(written(directory.path(), 1).bytes.len() > 100_000);
         let again = journal.end().again(2).unwrap();
-        let bytes = fs::read(directory.path().join("2.jnl")).unwrap();
-        assert!(bytes.len() as u64 == LONG && bytes.iter().all(|byte| *byte == 0));
-        assert_eq!((again.number, fs::read_dir(directory.path()).unwrap().count()), (2, 1));
+        let found = written(directory.path(), 2);
+        assert!(found.bytes.is_empty() && found.length == LONG && found.is_end(0));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        let mut journal = Journal::start(again, &Summary::default()).unwrap();
+        journal.write(|draft| draft.put([8; 12], &[2; 10_000])).unwrap();
+        let found = written(directory.path(), 2);
+        assert!(found.bytes.len() < 11_000 && found.bytes.iter().filter(|byte| **byte == 2).count() >= 10_000);
     }
 
     #[test]
@@ -200,8 +213,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::start(Spare::make(directory.path(), 1, LONG).unwrap(), &Summary::default()).unwrap();
         let held = fs::read(directory.path().join("1.jnl")).unwrap();
-        // Where it cannot get out of the way, it cannot be cleared.
-        fs::create_dir(directory.path().join(CLEARED)).unwrap();
+        // Where it cannot have its new name, it is left as it is.
+        fs::create_dir(directory.path().join("2.jnl")).unwrap();
         assert!(journal.end().again(2).is_err());
         assert!(fs::read(directory.path().join("1.jnl")).unwrap() == held);
     }

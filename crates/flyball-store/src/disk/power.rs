@@ -2,16 +2,17 @@
 //! acknowledged, and of the last write everything or nothing.
 
 use super::{
-    damage,
+    damage, frame,
     journal::{Journal, Spare},
     patience::Patience,
     replay,
+    sector::{self, ROOM, SECTOR},
     summary::Summary,
-    tail::SECTOR,
+    tail::Written,
     writer::Writer,
 };
 use crate::{Expect, Op, Range, testing::Chance};
-use std::{fs, path::Path, time::Instant};
+use std::{fs, os::unix::fs::FileExt, path::Path, time::Instant};
 
 /// How long the journals are that nothing but this test writes to.
 const LENGTH: u64 = 64 << 10;
@@ -59,12 +60,44 @@ fn summary(revision: u64) -> Summary {
     Summary { revision, ..Summary::default() }
 }
 
-/// Writes frames whose values are so long into a new file, and returns the file after each.
-fn journal(lengths: &[usize]) -> Vec<Vec<u8>> {
+/// Whether a file was used before it got its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Past {
+    Unused,
+    Used,
+}
+
+const PASTS: [Past; 2] = [Past::Unused, Past::Used];
+
+/// The number of the files that are written here.
+const NUMBER: u64 = 4;
+
+/// A file that is about to be written; one that was used before is full of frames of that time.
+fn spare(directory: &Path, past: Past) -> Spare {
+    let spare = Spare::make(directory, NUMBER, LENGTH).unwrap();
+    if past == Past::Used {
+        let (mut frames, mut draft) = (Vec::new(), frame::Draft::default());
+        for n in 0..LENGTH / 300 {
+            draft.put([7; 12], &vec![b'o'; 300 + n as usize]);
+            draft.put(summary(n).key(), &summary(n).bytes());
+            draft.end(n, |frame| frames.extend_from_slice(frame));
+        }
+        let mut sectors = vec![0; LENGTH as usize];
+        sector::write(&mut sectors, sector::mark(NUMBER - 1), 0, &frames);
+        let file = fs::File::options().write(true).open(directory.join(format!("{NUMBER}.jnl"))).unwrap();
+        file.write_all_at(&sectors, 0).unwrap();
+    }
+    spare
+}
+
+/// Writes frames whose values are so long into a file, and returns the file before, after its head, and after each.
+fn journal(past: Past, lengths: &[usize]) -> Vec<Vec<u8>> {
     let directory = tempfile::tempdir().unwrap();
-    let read = || fs::read(directory.path().join("0.jnl")).unwrap();
-    let mut journal = Journal::start(Spare::make(directory.path(), 0, LENGTH).unwrap(), &summary(0)).unwrap();
+    let read = || fs::read(directory.path().join(format!("{NUMBER}.jnl"))).unwrap();
+    let spare = spare(directory.path(), past);
     let mut files = vec![read()];
+    let mut journal = Journal::start(spare, &summary(0)).unwrap();
+    files.push(read());
     for (length, revision) in lengths.iter().zip(1..) {
         let write = journal.write(|draft| {
             draft.put([7; 12], &vec![b'v'; *length]);
@@ -76,34 +109,46 @@ fn journal(lengths: &[usize]) -> Vec<Vec<u8>> {
     files
 }
 
+/// How much is in a file.
+fn end(file: &[u8]) -> usize {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    fs::write(&path, file).unwrap();
+    let written = Written::read(&path, NUMBER).unwrap().unwrap().bytes;
+    written.iter().rposition(|byte| *byte != 0).unwrap() + 1
+}
+
 /// A write that begins so many bytes into a sector, of a value that is so long.
-fn last(offset: usize, length: usize) -> Last {
-    let end = |file: &[u8]| file.iter().rposition(|byte| *byte != 0).unwrap() + 1;
-    let filler = (offset + 2 * SECTOR - end(&journal(&[0])[1]) % SECTOR) % SECTOR;
-    let [.., before, after] = &mut journal(&[filler, length])[..] else {
-        panic!("there are three")
+fn last(past: Past, offset: usize, length: usize) -> Last {
+    let filler = (offset + 2 * ROOM - end(&journal(past, &[0])[2]) % ROOM) % ROOM;
+    let [.., before, after] = &mut journal(past, &[filler, length])[..] else {
+        panic!("there are four")
     };
-    assert_eq!(end(before) % SECTOR, offset);
+    assert_eq!(end(before) % ROOM, offset);
     Last { before: before.clone(), after: after.clone() }
 }
 
 /// The revision to which a journal of these bytes leads; `None` where it is refused.
 fn revision(directory: &Path, bytes: &[u8]) -> Option<u64> {
-    fs::write(directory.join("0.jnl"), bytes).unwrap();
+    fs::write(directory.join(format!("{NUMBER}.jnl")), bytes).unwrap();
     replay::read(directory).ok()?.last().map(|last| last.after.revision)
 }
 
 #[test]
 fn whatever_sectors_of_the_last_write_are_lost_those_before_it_are_there() {
     let directory = tempfile::tempdir().unwrap();
-    for offset in [0, 1, 13, 255, 400, 510, 511] {
+    for (past, offset) in PASTS
+        .into_iter()
+        .flat_map(|past| [0, 1, 13, 255, 400, 502, 503].map(|offset| (past, offset)))
+    {
         for length in [0, 300, 512, 900, 1_700] {
-            let last = last(offset, length);
+            let last = last(past, offset, length);
             let all = (1 << last.sectors().len()) - 1;
             for reached in 0..=all {
                 let expected = if reached == all { 2 } else { 1 };
                 let found = revision(directory.path(), &last.torn(usize::MAX, reached));
-                assert_eq!(found, Some(expected), "{length} bytes from {offset} on, of {all:b} reached {reached:b}");
+                let what = || format!("{past:?}, {length} bytes from {offset} on, of {all:b} reached {reached:b}");
+                assert_eq!(found, Some(expected), "{}", what());
             }
         }
     }
@@ -114,13 +159,15 @@ fn whatever_was_handed_to_the_disk_and_whatever_of_it_is_lost_those_before_it_ar
     let mut chance = Chance::from_environment();
     println!("FLYBALL_SEED={}", chance.seed);
     let directory = tempfile::tempdir().unwrap();
-    for _ in 0..30 {
-        let last = last(chance.below(SECTOR), chance.below(2_000));
+    for past in [PASTS; 15].into_iter().flatten() {
+        let last = last(past, chance.below(ROOM), chance.below(2_000));
         let ((start, end), all) = (last.range(), 1 << last.sectors().len());
         for _ in 0..60 {
             let (until, reached) = (start + chance.below(end - start), chance.below(all));
+            // No system stops in the middle of a mark.
+            let until = until.min(until / SECTOR * SECTOR + ROOM);
             let found = revision(directory.path(), &last.torn(until, reached));
-            assert_eq!(found, Some(1), "{start}..{until}..{end}, of {:b} reached {reached:b}", all - 1);
+            assert_eq!(found, Some(1), "{past:?}, {start}..{until}..{end}, of {:b} reached {reached:b}", all - 1);
         }
     }
 }
@@ -128,30 +175,35 @@ fn whatever_was_handed_to_the_disk_and_whatever_of_it_is_lost_those_before_it_ar
 #[test]
 fn a_first_write_that_is_lost_in_part_is_as_if_the_file_had_not_been_begun() {
     let directory = tempfile::tempdir().unwrap();
-    let [head] = &journal(&[])[..] else {
-        panic!("there is one")
-    };
-    let last = Last { before: vec![0; LENGTH as usize], after: head.clone() };
-    let (start, end) = last.range();
-    assert!(start == 0 && end < SECTOR);
-    for until in 0..end {
-        assert!(replay::read(directory.path()).is_ok_and(|found| found.is_empty()));
-        assert_eq!(revision(directory.path(), &last.torn(until, 1)), None, "{until} of {end}");
-        assert!(!directory.path().join("0.jnl").exists());
+    for past in PASTS {
+        let [before, head] = &journal(past, &[])[..] else {
+            panic!("there are two")
+        };
+        let last = Last { before: before.clone(), after: head.clone() };
+        for until in 0..=ROOM {
+            assert!(replay::read(directory.path()).is_ok_and(|found| found.is_empty()));
+            assert_eq!(revision(directory.path(), &last.torn(until, 1)), None, "{past:?}, {until}");
+            assert!(!directory.path().join(format!("{NUMBER}.jnl")).exists());
+        }
+        assert_eq!(revision(directory.path(), head), Some(0));
+        fs::remove_file(directory.path().join(format!("{NUMBER}.jnl"))).unwrap();
     }
 }
 
 #[test]
 fn a_first_write_that_was_whole_once_is_not_taken_for_one_that_was_lost() {
-    let directory = tempfile::tempdir().unwrap();
-    Journal::start(Spare::make(directory.path(), 3, LENGTH).unwrap(), &summary(0)).unwrap();
-    let mut lost = journal(&[900]).pop().unwrap();
-    let path = directory.path().join("4.jnl");
-    fs::write(&path, &lost).unwrap();
-    assert_eq!(replay::read(directory.path()).ok().map(|found| found.len()), Some(2));
-    lost[..SECTOR].fill(0);
-    fs::write(&path, &lost).unwrap();
-    assert!(replay::read(directory.path()).is_err() && path.exists());
+    for past in PASTS {
+        let directory = tempfile::tempdir().unwrap();
+        Journal::start(Spare::make(directory.path(), NUMBER - 1, LENGTH).unwrap(), &summary(0)).unwrap();
+        let files = journal(past, &[900]);
+        let (before, mut lost) = (&files[0], files[2].clone());
+        let path = directory.path().join(format!("{NUMBER}.jnl"));
+        fs::write(&path, &lost).unwrap();
+        assert_eq!(replay::read(directory.path()).ok().map(|found| found.len()), Some(2));
+        lost[..SECTOR].copy_from_slice(&before[..SECTOR]);
+        fs::write(&path, &lost).unwrap();
+        assert!(replay::read(directory.path()).is_err() && path.exists());
+    }
 }
 
 /// What is there: all keys, with their values and revisions.

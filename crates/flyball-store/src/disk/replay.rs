@@ -3,9 +3,8 @@
 use super::{
     engine::Flaw,
     frame::{Frame, Item},
-    journal::CLEARED,
     summary::Summary,
-    tail,
+    tail::Written,
 };
 use std::{
     fs, io,
@@ -39,20 +38,19 @@ impl Found {
 pub(crate) fn read(directory: &Path) -> Result<Vec<Found>, Flaw> {
     let mut found: Vec<Found> = Vec::new();
     let files = files(directory)?;
-    let cleared = directory.join(CLEARED);
     let mut unused = Vec::new();
     for (number, path) in files {
         let name = format!("store/journal/{number}.jnl");
-        let (bytes, length) = tail::read(&path).map_err(Flaw::Unread)?;
         let flaw = |reason: &str| Flaw::Damaged(format!("{name} {reason}"));
-        let (frames, rest, last) = frames(&bytes).map_err(|reason| flaw(&reason))?;
-        let is_torn = !tail::is_end(&bytes, rest);
-        if is_torn && !tail::is_torn(&bytes, rest) {
+        let written = Written::read(&path, number).map_err(Flaw::Unread)?;
+        let written = written.map_err(|at| flaw(&format!("has a damaged sector at byte {at}")))?;
+        let (frames, rest, last) = frames(&written.bytes).map_err(|reason| flaw(&reason))?;
+        if !written.is_end(rest) && !written.is_torn(rest) {
             return Err(flaw(&format!("from byte {rest} on")));
         }
         let Some((before, after)) = last else {
             // Whatever is beyond the first frame was written when that one was whole.
-            if !tail::is_end(&bytes, bytes.len().min(tail::SECTOR)) {
+            if !written.is_short() {
                 return Err(flaw("has lost its first frame"));
             }
             unused.push(path);
@@ -62,12 +60,12 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Found>, Flaw> {
         if !is_next || !unused.is_empty() {
             return Err(flaw("does not follow what is before it"));
         }
-        if length < before.1 {
+        if written.length < before.1 {
             return Err(flaw("is cut off"));
         }
+        let bytes = written.bytes;
         found.push(Found { number, path, bytes, frames, before: before.0, after });
     }
-    unused.extend(Some(cleared).filter(|path| path.exists()));
     unused.into_iter().try_for_each(fs::remove_file).map_err(Flaw::Unread)?;
     Ok(found)
 }
@@ -116,6 +114,7 @@ pub(crate) fn files(directory: &Path) -> Result<Vec<(u64, PathBuf)>, Flaw> {
 /// Leaves of the last write only a part, as a crash may; says whether there was one.
 #[cfg(feature = "testing")]
 pub(crate) fn tear(directory: &Path, choose: impl FnOnce(usize) -> usize) -> io::Result<bool> {
+    use super::sector::{Mark, ROOM, place};
     let said = |flaw| match flaw {
         Flaw::Unread(error) => error,
         Flaw::Damaged(reason) => io::Error::other(reason),
@@ -129,7 +128,11 @@ pub(crate) fn tear(directory: &Path, choose: impl FnOnce(usize) -> usize) -> io:
     };
     let from = start + choose(end - start);
     let mut bytes = fs::read(&last.path)?;
-    bytes[from..].fill(0);
+    // A sector in which the frame before ends keeps its mark.
+    let is_shared = from / ROOM == (start - 1) / ROOM;
+    let mark = place(from / ROOM * ROOM + ROOM - 1) + 1;
+    bytes[place(from)..mark].fill(0);
+    bytes[if is_shared { mark + size_of::<Mark>() } else { mark }..].fill(0);
     fs::write(&last.path, bytes)?;
     Ok(true)
 }
@@ -140,21 +143,35 @@ mod tests {
     use crate::disk::{
         damage,
         journal::{Journal, LONG, SHORT, Spare},
+        sector::{ROOM, SECTOR, place},
     };
 
-    const SECTOR: usize = 512;
+    /// A journal before and after its last write, where in the file that begins and ends, and the revision before it.
+    struct Last {
+        before: Vec<u8>,
+        after: Vec<u8>,
+        start: usize,
+        end: usize,
+        revision: u64,
+    }
 
-    /// A journal after some writes, where its last frame begins and ends, and the revision before that one.
-    fn journal() -> (Vec<u8>, usize, usize, u64) {
+    fn journal() -> Last {
         let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store/journal/0.jnl");
         let mut writer = damage::open(directory.path());
         for n in 0..5 {
             damage::put(&mut writer, "/a", &format!("{n}").repeat(500));
         }
+        let before = fs::read(&path).unwrap();
         damage::put(&mut writer, "/a", &"5".repeat(1_500));
-        let bytes = fs::read(directory.path().join("store/journal/0.jnl")).unwrap();
-        let (starts, end, _) = frames(&bytes).unwrap();
-        (bytes, *starts.last().unwrap(), end, 5)
+        let (starts, end, _) = frames(&Written::read(&path, 0).unwrap().unwrap().bytes).unwrap();
+        Last {
+            before,
+            after: fs::read(&path).unwrap(),
+            start: place(*starts.last().unwrap()),
+            end: place(end),
+            revision: 5,
+        }
     }
 
     /// Opens a journal of these bytes: says to which revision it leads.
@@ -167,39 +184,51 @@ mod tests {
 
     #[test]
     fn a_write_that_was_cut_short_is_left_out() {
-        let (bytes, last, end, revision) = journal();
-        assert_eq!((check(&bytes), bytes.len() as u64), (Some(revision + 1), SHORT));
-        for at in last..end {
-            let mut zeroed = bytes.clone();
-            zeroed[at..].fill(0);
-            assert_eq!(check(&zeroed), Some(revision), "zeros from {at} of {last}..{end}");
+        let Last { before, after, start, end, revision } = journal();
+        assert_eq!((check(&after), after.len() as u64), (Some(revision + 1), SHORT));
+        for at in (start..end).filter(|at| at % SECTOR <= ROOM) {
+            let cut = [&after[..at], &before[at..]].concat();
+            assert_eq!(check(&cut), Some(revision), "as before from {at} of {start}..{end}");
         }
     }
 
     #[test]
     fn a_write_with_a_sector_that_never_reached_the_disk_is_left_out() {
-        let (mut bytes, last, _, revision) = journal();
-        let sector = last.div_ceil(SECTOR) * SECTOR;
-        bytes[sector..sector + SECTOR].fill(0);
-        assert_eq!(check(&bytes), Some(revision));
+        let Last { before, mut after, start, revision, .. } = journal();
+        let sector = start.next_multiple_of(SECTOR)..start.next_multiple_of(SECTOR) + SECTOR;
+        after[sector.clone()].copy_from_slice(&before[sector]);
+        assert_eq!(check(&after), Some(revision));
     }
 
     #[test]
     fn a_write_that_was_whole_once_is_not_taken_for_one_cut_short() {
-        let (bytes, last, end, revision) = journal();
-        for at in 0..end {
-            let mut damaged = bytes.clone();
+        let Last { after, start, end, .. } = journal();
+        for at in 0..end.next_multiple_of(SECTOR) {
+            let mut damaged = after.clone();
             damaged[at] ^= 0x04;
-            let found = check(&damaged);
-            assert_eq!(found, None, "byte {at} of {end}, the last frame from {last} on, {revision} before it");
+            assert_eq!(check(&damaged), None, "byte {at} of {end}, the last frame from {start} on");
         }
     }
 
     #[test]
+    fn a_write_of_which_only_the_marks_are_left_is_not_taken_for_none() {
+        let Last { mut after, start, end, .. } = journal();
+        (start..end).filter(|at| at % SECTOR < ROOM).for_each(|at| after[at] = 0);
+        assert_eq!(check(&after), None);
+    }
+
+    #[test]
     fn a_file_that_is_cut_off_is_refused_also_between_two_writes() {
-        let (bytes, last, end, _) = journal();
-        for at in [last, end, end + 1, bytes.len() - 1] {
-            assert_eq!(check(&bytes[..at]), None, "cut off at {at} of {last}..{end}");
+        let Last { after, start, end, .. } = journal();
+        for at in [
+            start,
+            end,
+            end + 1,
+            end.next_multiple_of(SECTOR),
+            after.len() - SECTOR,
+            after.len() - 1,
+        ] {
+            assert_eq!(check(&after[..at]), None, "cut off at {at} of {start}..{end}");
         }
     }
 
@@ -226,8 +255,9 @@ mod tests {
     fn what_a_crash_left_of_files_that_were_not_written_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         Journal::start(Spare::make(directory.path(), 1, SHORT).unwrap(), &Summary::default()).unwrap();
-        Spare::make(directory.path(), 2, LONG).unwrap();
-        fs::write(directory.path().join(CLEARED), "half of it").unwrap();
+        let used = Journal::start(Spare::make(directory.path(), 0, LONG).unwrap(), &Summary::default()).unwrap();
+        used.end().again(2).unwrap();
+        Spare::make(directory.path(), 3, LONG).unwrap();
         assert_eq!(read(directory.path()).ok().unwrap().len(), 1);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }

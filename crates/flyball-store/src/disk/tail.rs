@@ -1,57 +1,71 @@
-//! How a journal ends: where a crash cut the last write short, which is left out, and not where a file is damaged.
+//! What is written in a file of the journal, and how it ends: where a crash cut the last write short, which is left out, and
+//! not where the file is damaged.
 
-use super::frame::{Broken, Frame, TRAILER};
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
+use super::{
+    frame::{Broken, Frame, TRAILER},
+    sector::{ROOM, SECTOR, Sector},
 };
+use std::{fs, io, path::Path};
 
-/// What a disk writes at once.
-pub(crate) const SECTOR: usize = 512;
+/// What is written in a file.
+pub(crate) struct Written {
+    /// Everything up to the end of the last sector that is written; zeros where one before it is not.
+    pub bytes: Vec<u8>,
+    /// How long the file is.
+    pub length: u64,
+    /// For each sector whether it is written.
+    sectors: Vec<bool>,
+}
 
-/// Reads a file without the zeros that make room at its end; says how long it is with them.
-pub(crate) fn read(path: &Path) -> io::Result<(Vec<u8>, u64)> {
-    let mut file = File::open(path)?;
-    let mut bytes = Vec::new();
-    let mut length = 0;
-    let mut chunk = [0; 64 << 10];
-    loop {
-        let count = file.read(&mut chunk)?;
-        if count == 0 {
-            return Ok((bytes, length as u64));
+impl Written {
+    /// Reads a file with this number; where a sector is damaged, says at which byte it begins.
+    pub fn read(path: &Path, number: u64) -> io::Result<Result<Written, usize>> {
+        let file = fs::read(path)?;
+        let (mut bytes, mut sectors) = (Vec::new(), Vec::new());
+        for (at, sector) in file.chunks(SECTOR).enumerate() {
+            match Sector::read(sector, number) {
+                Sector::Written(room) => {
+                    bytes.resize(at * ROOM, 0);
+                    bytes.extend_from_slice(room);
+                    sectors.resize(at, false);
+                    sectors.push(true);
+                }
+                Sector::Unwritten => {}
+                Sector::Damaged => return Ok(Err(at * SECTOR)),
+            }
         }
-        if !chunk[..count].chunks(SECTOR).all(is_hole) {
-            bytes.resize(length, 0);
-            bytes.extend_from_slice(&chunk[..count]);
+        Ok(Ok(Written { bytes, length: file.len() as u64, sectors }))
+    }
+
+    /// Whether nothing was ever written from here on.
+    pub fn is_end(&self, rest: usize) -> bool {
+        self.sectors.len() <= rest.div_ceil(ROOM) && is_zero(&self.bytes[rest..])
+    }
+
+    /// Whether nothing was ever written beyond the first sector.
+    pub fn is_short(&self) -> bool {
+        self.sectors.len() <= 1
+    }
+
+    /// Whether what follows is one frame that a crash cut short. A process that dies leaves the beginning of it; a machine
+    /// that dies may leave any of its sectors unwritten, and where the frame before ends in the same sector, that sector as
+    /// it was, with zeros from there on. Nothing follows it in either case.
+    pub fn is_torn(&self, rest: usize) -> bool {
+        let end = self.bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let frame = &self.bytes[rest..end.max(rest)];
+        let ends = frame.windows(TRAILER.len()).enumerate().filter(|(_, window)| *window == TRAILER);
+        let mut after_ends = ends.map(|(at, _)| &frame[at + TRAILER.len()..]);
+        if after_ends.any(|next| Frame::read(next).is_ok()) {
+            return false;
         }
-        length += count;
+        let is_short = matches!(Frame::read(frame), Err(Broken::Short)) && !frame.ends_with(TRAILER);
+        let is_beginning = is_short && !frame.is_empty();
+        let first = &frame[..frame.len().min(rest.next_multiple_of(ROOM) - rest)];
+        let has_hole = self.sectors.iter().skip(rest.div_ceil(ROOM)).any(|is_written| !is_written);
+        is_beginning || (!first.is_empty() && is_zero(first)) || has_hole
     }
 }
 
-/// Whether nothing was ever written from here on.
-pub(crate) fn is_end(bytes: &[u8], rest: usize) -> bool {
-    bytes[rest..].chunks(SECTOR).all(is_hole)
-}
-
-/// Whether what follows is one frame that a crash cut short. A process that dies leaves the beginning of it; a machine
-/// that dies may leave any of its sectors unwritten, which read as they were: as zeros, or, where the frame before ends in
-/// the same sector, as zeros from there on. Nothing follows it in either case.
-pub(crate) fn is_torn(bytes: &[u8], rest: usize) -> bool {
-    let sectors = bytes.chunks(SECTOR).rposition(|sector| !is_hole(sector)).map_or(0, |last| last + 1);
-    let written = &bytes[..bytes.len().min(sectors * SECTOR)];
-    let written = &written[..written.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)];
-    let frame = &written[rest..];
-    let ends = frame.windows(TRAILER.len()).enumerate().filter(|(_, window)| *window == TRAILER);
-    let mut after_ends = ends.map(|(at, _)| &frame[at + TRAILER.len()..]);
-    if after_ends.any(|next| Frame::read(next).is_ok()) {
-        return false;
-    }
-    let is_beginning = matches!(Frame::read(frame), Err(Broken::Short)) && !frame.ends_with(TRAILER);
-    let (first, others) = frame.split_at(frame.len().min(rest.next_multiple_of(SECTOR) - rest));
-    is_beginning || (!first.is_empty() && is_hole(first)) || others.chunks(SECTOR).any(is_hole)
-}
-
-fn is_hole(sector: &[u8]) -> bool {
-    sector == &[0; SECTOR][..sector.len()]
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
