@@ -5,12 +5,16 @@ use crate::{
     leaf::{FULL, Leaf},
     record::Record,
 };
+use smallvec::SmallVec;
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+
+/// What a leaf is found under. Most are short enough to be where they are compared.
+type Name = SmallVec<[u8; 64]>;
 
 /// The latest records by key. Each leaf is found under a key that is not above its first and not below the leaf before.
 #[derive(Default)]
 pub(crate) struct Index {
-    leaves: BTreeMap<Box<[u8]>, Arc<Leaf>>,
+    leaves: BTreeMap<Name, Arc<Leaf>>,
 }
 
 /// Some leaves that hold a range, and how many records the range has in all.
@@ -93,13 +97,13 @@ impl Index {
             .map(|(_, leaf)| leaf)
     }
 
-    fn leaf_name(&self, key: &[u8]) -> Option<Box<[u8]>> {
+    fn leaf_name(&self, key: &[u8]) -> Option<Name> {
         let (name, _) = self.leaves.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
         Some(name.clone())
     }
 
     fn add(&mut self, leaf: Leaf) {
-        self.leaves.insert(leaf.records()[0].key().into(), Arc::new(leaf));
+        self.leaves.insert(Name::from_slice(leaf.records()[0].key()), Arc::new(leaf));
     }
 
     /// Inserts a record that is below every leaf: the first leaf takes it and is found under its key from now on.
@@ -107,7 +111,7 @@ impl Index {
         match self.leaves.first_entry() {
             Some(first) if first.get().records().len() < FULL => {
                 let mut leaf = first.remove();
-                let name = record.key().into();
+                let name = Name::from_slice(record.key());
                 Arc::make_mut(&mut leaf).insert(0, record);
                 self.leaves.insert(name, leaf);
             }
