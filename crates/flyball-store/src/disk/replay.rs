@@ -50,7 +50,7 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Found>, Flaw> {
         }
         let Some((before, after)) = last else {
             // Whatever is beyond the first frame was written when that one was whole.
-            if !written.is_short() {
+            if !written.is_within_a_sector() {
                 return Err(flaw("has lost its first frame"));
             }
             unused.push(path);

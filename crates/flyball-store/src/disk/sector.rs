@@ -34,7 +34,9 @@ impl Sector<'_> {
     /// Reads a sector of a file with this number.
     pub fn read(bytes: &[u8], number: u64) -> Sector<'_> {
         let Some((room, found)) = bytes.split_last_chunk::<8>().filter(|_| bytes.len() == SECTOR) else {
-            return Sector::Damaged;
+            // The file may have been left while it was made.
+            let is_zero = bytes.iter().all(|byte| *byte == 0);
+            return if is_zero { Sector::Unwritten } else { Sector::Damaged };
         };
         // Files were used under lower numbers before.
         let earlier = (u64::from_be_bytes(*found) >> 24).checked_sub(1).filter(|earlier| *earlier < number);
@@ -91,7 +93,7 @@ mod tests {
             [8, 900, 6, 0].map(|number| found(&sector, number)),
             ["unwritten", "unwritten", "damaged", "damaged"]
         );
-        assert_eq!(found(&sector[..100], 7), "damaged");
+        assert_eq!([found(&sector[..100], 7), found(&[0; 100], 7)], ["damaged", "unwritten"]);
         assert_eq!(found(&[0xff; SECTOR], u64::MAX), "damaged");
     }
 

@@ -5,7 +5,14 @@ use super::{
     frame::{Broken, Frame, TRAILER},
     sector::{ROOM, SECTOR, Sector},
 };
-use std::{fs, io, path::Path};
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+/// So much is read at once.
+const CHUNK: usize = 64 << 10;
 
 /// What is written in a file.
 pub(crate) struct Written {
@@ -19,22 +26,31 @@ pub(crate) struct Written {
 
 impl Written {
     /// Reads a file with this number; where a sector is damaged, says at which byte it begins.
-    pub fn read(path: &Path, number: u64) -> io::Result<Result<Written, usize>> {
-        let file = fs::read(path)?;
-        let (mut bytes, mut sectors) = (Vec::new(), Vec::new());
-        for (at, sector) in file.chunks(SECTOR).enumerate() {
-            match Sector::read(sector, number) {
-                Sector::Written(room) => {
-                    bytes.resize(at * ROOM, 0);
-                    bytes.extend_from_slice(room);
-                    sectors.resize(at, false);
-                    sectors.push(true);
+    pub fn read(path: &Path, number: u64) -> io::Result<Result<Written, u64>> {
+        let mut file = File::open(path)?;
+        let mut written = Written { bytes: Vec::new(), length: 0, sectors: Vec::new() };
+        let mut chunk = Vec::with_capacity(CHUNK);
+        while file.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)? > 0 {
+            for sector in chunk.chunks(SECTOR) {
+                match Sector::read(sector, number) {
+                    Sector::Written(room) => written.add(room),
+                    Sector::Unwritten => {}
+                    Sector::Damaged => return Ok(Err(written.length)),
                 }
-                Sector::Unwritten => {}
-                Sector::Damaged => return Ok(Err(at * SECTOR)),
+                written.length += sector.len() as u64;
             }
+            chunk.clear();
         }
-        Ok(Ok(Written { bytes, length: file.len() as u64, sectors }))
+        Ok(Ok(written))
+    }
+
+    /// Adds the sector that follows so many bytes of the file.
+    fn add(&mut self, room: &[u8]) {
+        let at = self.length as usize / SECTOR;
+        self.bytes.resize(at * ROOM, 0);
+        self.bytes.extend_from_slice(room);
+        self.sectors.resize(at, false);
+        self.sectors.push(true);
     }
 
     /// Whether nothing was ever written from here on.
@@ -43,7 +59,7 @@ impl Written {
     }
 
     /// Whether nothing was ever written beyond the first sector.
-    pub fn is_short(&self) -> bool {
+    pub fn is_within_a_sector(&self) -> bool {
         self.sectors.len() <= 1
     }
 
