@@ -58,7 +58,7 @@ async fn compare(stores: [&Store; 2]) -> Vec<Row> {
     let times = both(stores, async |store, _| load::ranges(store).await).await;
     let [ours, peer] = times.map(|rounds| median(rounds.concat()));
     rows.push(time("range of 10,000, p50".into(), [ours, peer], 10.0));
-    let [ours, peer] = [load::old_range(stores[0]).await, load::old_range(stores[1]).await];
+    let [ours, peer] = both(stores, async |store, round| load::old_range(store, round).await).await.map(median);
     rows.push(time("range of 10,000 from before 20,000 others".into(), [ours, peer], 1.0));
     for watchers in [1, 100, 1_000] {
         let times = both(stores, async |store, _| load::watch(store, watchers).await).await;

@@ -71,7 +71,7 @@ where
 }
 
 /// Puts so many values of 1 KiB under a prefix.
-pub async fn fill(store: &Store, prefix: &'static str, values: usize) {
+pub async fn fill(store: &Store, prefix: &str, values: usize) {
     fill_with(store, prefix, values, VALUE, 256).await;
 }
 
@@ -80,10 +80,10 @@ pub async fn fill_large(store: &Store) {
     fill_with(store, "/large", LARGES, LARGE, 16).await;
 }
 
-async fn fill_with(store: &Store, prefix: &'static str, values: usize, length: usize, tasks: usize) {
+async fn fill_with(store: &Store, prefix: &str, values: usize, length: usize, tasks: usize) {
     let mut running = JoinSet::new();
     for task in 0..tasks {
-        let store = store.clone();
+        let (store, prefix) = (store.clone(), prefix.to_owned());
         running.spawn(async move {
             for n in (task..values).step_by(tasks) {
                 store.commit(put(format!("{prefix}/{n:08}"), length)).await.expect("a put");
@@ -106,11 +106,11 @@ pub async fn ranges(store: &Store) -> Vec<Duration> {
 }
 
 /// Reads 10,000 values at once that have not been touched while twice as many were written.
-pub async fn old_range(store: &Store) -> Duration {
-    fill(store, "/old", 10_000).await;
-    fill(store, "/newer", 20_000).await;
+pub async fn old_range(store: &Store, round: usize) -> Duration {
+    fill(store, &format!("/old/{round}"), 10_000).await;
+    fill(store, &format!("/newer/{round}"), 20_000).await;
     let started = Instant::now();
-    let page = store.range(Range::prefix("/old/")).await.expect("a range");
+    let page = store.range(Range::prefix(format!("/old/{round}/"))).await.expect("a range");
     let took = started.elapsed();
     assert_eq!(page.entries.len(), 10_000);
     took
