@@ -206,6 +206,21 @@ fn a_first_write_that_was_whole_once_is_not_taken_for_one_that_was_lost() {
     }
 }
 
+/// What was written is refused if it is damaged, and so is every mark; what was there before may be as it likes.
+#[test]
+fn damage_is_noticed_also_in_a_file_that_was_used_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut file = journal(Past::Used, &[300, 900]).pop().unwrap();
+    let written = sector::place(end(&file)).next_multiple_of(SECTOR);
+    for at in (0..written).chain((written..file.len()).step_by(7)) {
+        file[at] ^= 0x04;
+        let is_refused = at < written || at % SECTOR >= ROOM;
+        let expected = if is_refused { None } else { Some(2) };
+        assert_eq!(revision(directory.path(), &file), expected, "byte {at}, of which {written} are written");
+        file[at] ^= 0x04;
+    }
+}
+
 /// What is there: all keys, with their values and revisions.
 fn contents(writer: &Writer) -> (u64, String) {
     let core = &writer.desk.core;
