@@ -1,4 +1,4 @@
-//! One version of one key in one allocation, which index, history, disk and readers share; and the stamping of revisions.
+//! One version of one key in one piece of memory, which index, history, disk and readers share; and the stamping of revisions.
 
 use crate::{Entry, Error, Result, Value};
 use bytes::{Bytes, BytesMut};

@@ -1,6 +1,6 @@
 //! Checks the engine's files before the engine reads them: it trusts some of them blindly, and starts empty without others.
 
-use super::{directory::Directory, frame::Frame, replay, tail::is_zero};
+use super::{directory::Directory, frame::Frame, replay, sector::is_zero};
 use crate::Error;
 use std::{
     fs::{self, File},

@@ -31,8 +31,6 @@ static ZEROS: Zeros = Zeros([0; 64 << 10]);
 /// written. It is not the flag of that name in `rustix`, which has the system write the time of each write, too.
 #[cfg(target_os = "linux")]
 const DURABLE: i32 = libc::O_DSYNC;
-#[cfg(not(target_os = "linux"))]
-const DURABLE: i32 = 0;
 
 /// The file that is written.
 pub(crate) struct Journal {
@@ -60,7 +58,7 @@ impl Spare {
         clear(&file, length)?;
         file.sync_all()?;
         File::open(directory)?.sync_all()?;
-        Ok(Spare { number, file: open(&path, DURABLE)?, path, length })
+        Ok(Spare { number, file: open(&path)?, path, length })
     }
 
     /// Makes a file that is not needed any more ready under another number, which is higher. What it holds stays, and is
@@ -93,22 +91,22 @@ fn clear(file: &File, length: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file whose first block has nothing but zeros, or will have, for writes of whole blocks; they go to the disk without
-/// a stop where its file system can do that.
+/// Opens a file whose first block has nothing but zeros for writes of whole blocks; they go to the disk without a stop where
+/// its file system can do that.
 #[cfg(target_os = "linux")]
-fn open(path: &Path, flags: i32) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let open = |flags| File::options().write(true).custom_flags(flags).open(path);
     // Some refuse the flag, and some the write.
-    let direct = open(flags | libc::O_DIRECT).and_then(|file| file.write_all_at(&ZEROS.0[..BLOCK], 0).map(|()| file));
+    let direct = open(DURABLE | libc::O_DIRECT).and_then(|file| file.write_all_at(&ZEROS.0[..BLOCK], 0).map(|()| file));
     match direct {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => open(flags),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => open(DURABLE),
         opened => opened,
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn open(path: &Path, _: i32) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<File> {
     File::options().write(true).open(path)
 }
 
@@ -202,10 +200,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_file_is_written_as_usual_where_the_disk_cannot_take_blocks_from_memory() {
         // What is no file on a disk cannot.
-        open(Path::new("/dev/null"), DURABLE)
-            .unwrap()
-            .write_all_at(b"less than a block", 1)
-            .unwrap();
+        open(Path::new("/dev/null")).unwrap().write_all_at(b"less than a block", 1).unwrap();
     }
 
     #[test]

@@ -35,8 +35,11 @@ impl Sector<'_> {
     pub fn read(bytes: &[u8], number: u64) -> Sector<'_> {
         let Some((room, found)) = bytes.split_last_chunk::<8>().filter(|_| bytes.len() == SECTOR) else {
             // The file may have been left while it was made.
-            let is_zero = bytes.iter().all(|byte| *byte == 0);
-            return if is_zero { Sector::Unwritten } else { Sector::Damaged };
+            return if is_zero(bytes) {
+                Sector::Unwritten
+            } else {
+                Sector::Damaged
+            };
         };
         // Files were used under lower numbers before.
         let earlier = (u64::from_be_bytes(*found) >> 24).checked_sub(1).filter(|earlier| *earlier < number);
@@ -62,6 +65,11 @@ pub(crate) fn write(sectors: &mut [u8], mark: Mark, tail: usize, bytes: &[u8]) {
         }
         (left, from) = (rest, 0);
     }
+}
+
+/// Whether there is nothing but zeros.
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Where a byte is that comes after so many others.

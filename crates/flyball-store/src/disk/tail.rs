@@ -3,7 +3,7 @@
 
 use super::{
     frame::{Broken, Frame, TRAILER},
-    sector::{ROOM, SECTOR, Sector},
+    sector::{ROOM, SECTOR, Sector, is_zero},
 };
 use std::{
     fs::File,
@@ -80,8 +80,4 @@ impl Written {
         let has_hole = self.sectors.iter().skip(rest.div_ceil(ROOM)).any(|is_written| !is_written);
         is_beginning || (!first.is_empty() && is_zero(first)) || has_hole
     }
-}
-
-pub(crate) fn is_zero(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| *byte == 0)
 }
