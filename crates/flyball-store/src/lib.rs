@@ -136,6 +136,8 @@ impl Store {
 
     /// Finishes what is queued and releases what the store holds. Later commits and watches answer [`Error::Closed`]; reads
     /// answer from what was last known, as far as it is in memory.
+    ///
+    /// A store that is dropped ends by itself a moment later; whoever opens or removes its directory next closes it first.
     pub async fn close(&self) {
         self.0.close().await
     }

@@ -21,6 +21,14 @@ async fn entries(store: &Store) -> Vec<Entry> {
     store.range(Range::default()).await.unwrap().entries
 }
 
+/// What a data directory holds, which nobody has open afterwards.
+async fn entries_in(path: &Path) -> Vec<Entry> {
+    let store = Store::open(path).await.unwrap();
+    let entries = entries(&store).await;
+    store.close().await;
+    entries
+}
+
 /// A store with stamped, replaced and removed values, two of them of one commit.
 async fn fill(store: &Store) {
     let ops = ["/a", "/b"].map(|key| Op::put(key, Value::stamped("rv= end", 3), Expect::Absent));
@@ -46,8 +54,8 @@ async fn a_backup_of_any_store_is_restored_with_its_revisions() {
         put(&store, "/later", "not in the backup").await;
 
         assert_eq!(Store::restore(&backup, &restored).await.unwrap(), written);
-        let store = Store::open(&restored).await.unwrap();
-        assert_eq!(entries(&store).await, before);
+        assert_eq!(entries_in(&restored).await, before);
+        store.close().await;
     }
 }
 
@@ -65,6 +73,7 @@ async fn a_backup_is_of_one_revision_while_others_write() {
         found.push(entry.unwrap());
     }
     assert_eq!((snapshot.revision(), found), (42, before));
+    store.close().await;
 }
 
 #[tokio::test]
@@ -79,6 +88,7 @@ async fn who_saw_what_came_after_the_backup_is_told_to_read_anew() {
     let store = Store::open(&restored).await.unwrap();
     assert!(put(&store, "/a", "other").await > seen);
     assert!(matches!(store.watch("/", seen).await, Err(Error::Compacted { .. })));
+    store.close().await;
 }
 
 async fn refusal(backup: &Path, directory: &Path) -> String {
@@ -143,5 +153,5 @@ async fn a_disk_of_its_own_is_restored_into_also_after_an_interruption() {
     Store::restore(&backup, &restored).await.unwrap();
     assert_eq!(fs::metadata(restored.join("lost+found")).unwrap().modified().unwrap(), found);
     assert!(!restored.join("restoring").exists());
-    assert_eq!(entries(&Store::open(&restored).await.unwrap()).await, entries(&store).await);
+    assert_eq!(entries_in(&restored).await, entries(&store).await);
 }

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use flyball_store::{Error, Expect, Op, Options, Range, Store, Value};
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 
 async fn put(store: &Store, key: &str, value: &str) -> u64 {
     let put = Op::put(key.to_owned(), value.to_owned(), Expect::Anything);
@@ -15,6 +16,13 @@ async fn refusal(path: &Path) -> String {
         Ok(_) => panic!("{} was opened", path.display()),
         Err(error) => error.to_string().replace(&path.display().to_string(), "DIR"),
     }
+}
+
+/// The revision of the store in a data directory, which nobody has open afterwards.
+async fn revision(path: &Path) -> u64 {
+    let store = Store::open(path).await.unwrap();
+    store.close().await;
+    store.revision()
 }
 
 /// A closed store with one value.
@@ -57,6 +65,7 @@ async fn values_revisions_and_history_survive_closing() {
         assert_eq!(resumed.next().await.unwrap().unwrap(), event);
     }
     assert_eq!(put(&store, "/a", "three").await, 5);
+    store.close().await;
 }
 
 #[tokio::test]
@@ -71,6 +80,7 @@ async fn what_was_compacted_stays_compacted() {
     let store = Store::open(directory.path()).await.unwrap();
     assert!(matches!(store.watch("", 1).await, Err(Error::Compacted { oldest: 2, .. })));
     assert_eq!(store.get("/a").await.unwrap().unwrap().value, "three");
+    store.close().await;
 }
 
 #[tokio::test]
@@ -87,6 +97,7 @@ async fn a_smaller_history_is_taken_up_with_the_next_write() {
         .unwrap();
     put(&store, "/a", "v").await;
     assert!(matches!(store.watch("", 1).await, Err(Error::Compacted { oldest: 16, .. })));
+    store.close().await;
 }
 
 #[tokio::test]
@@ -100,6 +111,16 @@ async fn a_dropped_store_frees_its_directory() {
         matches!(watch.next().await, Some(Err(Error::Closed))),
         "the watch ends when the writer does"
     );
+    let lock = fs::File::open(directory.path().join("lock")).unwrap();
+    let (freed, wait) = oneshot::channel();
+    std::thread::spawn(move || {
+        lock.lock().unwrap();
+        drop(lock);
+        freed.send(()).unwrap();
+    });
+    let within = tokio::time::timeout(Duration::from_secs(60), wait).await;
+    within.expect("it is never free").unwrap();
+    assert_eq!(revision(directory.path()).await, 1);
 }
 
 #[tokio::test]
@@ -112,7 +133,7 @@ async fn a_directory_in_use_is_refused() {
     );
     put(&store, "/a", "still here").await;
     store.close().await;
-    assert!(Store::open(directory.path()).await.is_ok());
+    assert_eq!(revision(directory.path()).await, 1);
 }
 
 #[tokio::test]
@@ -130,7 +151,9 @@ async fn a_directory_with_other_files_is_refused_and_left_alone() {
 async fn what_a_file_system_keeps_for_itself_is_no_other_file() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("lost+found")).unwrap();
-    put(&Store::open(directory.path()).await.unwrap(), "/a", "one").await;
+    let store = Store::open(directory.path()).await.unwrap();
+    put(&store, "/a", "one").await;
+    store.close().await;
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("lost+found")).unwrap();
     fs::write(directory.path().join("thesis.txt"), "ten years").unwrap();
@@ -160,7 +183,7 @@ async fn a_store_whose_making_was_interrupted_is_made_anew() {
     let store = Store::open(directory.path()).await.unwrap();
     put(&store, "/a", "one").await;
     store.close().await;
-    assert_eq!(Store::open(directory.path()).await.unwrap().revision(), 1);
+    assert_eq!(revision(directory.path()).await, 1);
 }
 
 #[tokio::test]
@@ -178,7 +201,7 @@ async fn a_missing_file_is_refused_and_nothing_is_thrown_away() {
             )
         );
         fs::write(&path, bytes).unwrap();
-        assert_eq!(Store::open(directory.path()).await.unwrap().revision(), 1);
+        assert_eq!(revision(directory.path()).await, 1);
     }
 }
 
@@ -202,6 +225,7 @@ async fn readers_find_every_value_while_others_are_replaced_and_forgotten() {
     for reader in readers {
         reader.await.unwrap();
     }
+    store.close().await;
 }
 
 /// Reads in one way or another until the last commit; what is read at once is of one commit.
@@ -244,4 +268,5 @@ async fn what_is_not_in_memory_is_not_read_after_the_end() {
     drop(watch);
     let store = Store::open(directory.path()).await.unwrap();
     assert_eq!(store.get("/a").await.unwrap().unwrap().value, "one");
+    store.close().await;
 }

@@ -68,6 +68,7 @@ async fn a_full_disk_is_said_and_loses_nothing() {
     assert!(page.entries.iter().all(|entry| entry.value == vec![b'v'; 100_000]));
     let after = Op::put("/after", "v", Expect::Absent);
     store.commit(vec![after]).await.unwrap();
+    store.close().await;
 }
 
 /// Writes until there is no more room, and goes on reading then.
@@ -143,6 +144,7 @@ async fn a_read_only_directory_is_said_and_left_as_it_is() {
     assert_eq!(modes(directory.path(), 0o755, 0o644), before);
     let store = Store::open(directory.path()).await.unwrap();
     assert_eq!(store.revision(), 1);
+    store.close().await;
 }
 
 fn is_root() -> bool {

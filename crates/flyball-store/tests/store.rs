@@ -9,7 +9,9 @@ use std::sync::Arc;
 async fn on_each(options: Options, test: impl AsyncFn(Store)) {
     test(options.memory()).await;
     let directory = tempfile::tempdir().unwrap();
-    test(options.open(directory.path()).await.unwrap()).await;
+    let store = options.open(directory.path()).await.unwrap();
+    test(store.clone()).await;
+    store.close().await;
 }
 
 async fn put(store: &Store, key: &str, value: &str) -> u64 {
