@@ -70,7 +70,10 @@ impl Normal {
     pub fn of(&self, answer: &Answer) -> Value {
         let body = match &answer.content {
             Content::Json(document) => self.value(document, Place::Document),
-            Content::Events(events) => Value::Array(events.iter().map(|event| self.event(event)).collect()),
+            Content::Events(events) => {
+                let kept = events.iter().filter(|event| !is_chance(event));
+                Value::Array(kept.map(|event| self.event(event)).collect())
+            }
             Content::Text(text) => Value::String(self.text(text)),
         };
         json!({"status": answer.status, "header": self.headers(&answer.headers), "body": body})
@@ -215,6 +218,12 @@ impl Place {
     }
 }
 
+/// Whether an event is a bookmark that ends no initial list: the real server sends one more before the end of a short watch,
+/// or it does not.
+fn is_chance(event: &Value) -> bool {
+    event["type"] == "BOOKMARK" && event.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_none()
+}
+
 /// The real server sorts entries by the second they were made in, which is chance where requests follow each other.
 fn sorted(mut entries: Value) -> Value {
     if let Value::Array(entries) = &mut entries {
@@ -283,12 +292,22 @@ mod tests {
     use super::*;
 
     fn normal(normal: &Normal, document: Value) -> Value {
-        let answer = Answer {
-            status: 200,
-            headers: HeaderMap::new(),
-            content: Content::Json(document),
-        };
+        body(normal, Content::Json(document))
+    }
+
+    fn body(normal: &Normal, content: Content) -> Value {
+        let answer = Answer { status: 200, headers: HeaderMap::new(), content };
         normal.of(&answer)["body"].clone()
+    }
+
+    #[test]
+    fn a_bookmark_is_compared_where_it_ends_the_initial_list() {
+        let bookmark =
+            |annotations: Value| json!({"type": "BOOKMARK", "object": {"metadata": {"annotations": annotations}}});
+        let end = bookmark(json!({"k8s.io/initial-events-end": "true"}));
+        let added = json!({"type": "ADDED", "object": {}});
+        let events = vec![added.clone(), end.clone(), bookmark(json!({})), bookmark(Value::Null)];
+        assert_eq!(body(&Normal::default(), Content::Events(events)), json!([added, end]));
     }
 
     #[test]
