@@ -183,7 +183,8 @@ impl Trial {
             let kubeconfig = self.directory.path().join(format!("{name}.kubeconfig"));
             std::fs::write(&kubeconfig, text.replace(&from, &to)).map_err(|error| error.to_string())?;
             let log = File::create(self.log(&name));
-            let process = Command::new(std::env::current_exe().map_err(|error| error.to_string())?)
+            let program = std::env::current_exe().map_err(|error| error.to_string())?;
+            let process = Command::new(&program)
                 .args([
                     "replica",
                     "--identity",
@@ -196,7 +197,7 @@ impl Trial {
                 .stdin(Stdio::piped())
                 .stderr(log.map_err(|error| error.to_string())?)
                 .spawn()
-                .map_err(|error| error.to_string())?;
+                .map_err(|error| format!("start {}: {error}", program.display()))?;
             self.replicas.push(Replica { name, process, proxy });
         }
         Ok(())
