@@ -1,6 +1,7 @@
 //! The backend on disk: reads find keys in memory, and values there or in the engine; writes go to one thread, which makes
 //! many durable at once.
 
+mod awake;
 mod batch;
 mod block;
 #[cfg(test)]

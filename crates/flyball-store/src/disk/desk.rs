@@ -12,16 +12,12 @@ use std::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 use tokio::sync::oneshot::{self, Receiver};
 
 /// One flush for so many at most, so that the first does not wait for all.
 const MOST: usize = 1_024;
-
-/// So long the writer stays awake without work: to fall asleep and be woken takes longer than most take to ask again.
-pub(crate) const SPIN: Duration = Duration::from_micros(200);
 
 /// What a store knows, and what is about to change it.
 pub(crate) struct Desk {
@@ -153,7 +149,11 @@ impl Desk {
 
     /// Takes what waits, as soon as everybody is there who is expected; `None` when nobody will come any more.
     pub fn take(&self, patience: &mut Patience) -> Option<Batch> {
-        self.spin(patience);
+        let expected = patience.expected();
+        // Who writes alone is not asked for sooner than it takes to wake up.
+        if expected > 1 {
+            patience.awake.look(|| self.count() >= expected);
+        }
         let mut waiting = self.waiting();
         while waiting.count < patience.expected() && matches!(waiting.stage, Stage::Open) {
             let left = patience.left(Instant::now());
@@ -175,14 +175,6 @@ impl Desk {
         waiting.usual = batch.len();
         self.count.store(waiting.count, Ordering::Relaxed);
         Some(batch)
-    }
-
-    /// Stays awake for a moment.
-    fn spin(&self, patience: &Patience) {
-        let started = Instant::now();
-        while self.count() < patience.expected() && started.elapsed() < SPIN {
-            thread::yield_now();
-        }
     }
 
     /// How many wait for the writer.
@@ -209,6 +201,7 @@ mod tests {
     use super::*;
     use crate::{Expect, Options, core::State};
     use futures::FutureExt;
+    use std::time::Duration;
 
     /// The answer to a commit, if it is there.
     fn try_answer(commit: &mut Option<Commit>) -> Option<Result<Committed>> {

@@ -1,10 +1,7 @@
 //! The thread beside the writer: it shows what is on disk to everybody while the writer is at the next batch. Where nobody
 //! waits for the writer, or a batch is small, the writer does that itself: to wake another thread takes longer.
 
-use super::{
-    batch::Batch,
-    desk::{Desk, SPIN},
-};
+use super::{awake::Awake, batch::Batch, desk::Desk};
 use std::{
     io,
     sync::{
@@ -13,7 +10,6 @@ use std::{
         mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
     },
     thread::{self, JoinHandle},
-    time::Instant,
 };
 
 /// So few are shown to everybody sooner by the writer itself; those who wait for it then go together with those who come
@@ -35,7 +31,8 @@ impl Finisher {
         let run = {
             let (desk, unfinished) = (desk.clone(), unfinished.clone());
             move || {
-                while let Some(batch) = next(&written) {
+                let mut awake = Awake::new();
+                while let Some(batch) = next(&written, &mut awake) {
                     batch.finish(&desk);
                     unfinished.fetch_sub(1, Ordering::Release);
                 }
@@ -63,15 +60,15 @@ impl Finisher {
 }
 
 /// The next batch; `None` when there will be none.
-fn next(written: &Receiver<Batch>) -> Option<Batch> {
-    let started = Instant::now();
-    loop {
-        match written.try_recv() {
-            Ok(batch) => return Some(batch),
-            Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) if started.elapsed() > SPIN => return written.recv().ok(),
-            Err(TryRecvError::Empty) => thread::yield_now(),
-        }
+fn next(written: &Receiver<Batch>, awake: &mut Awake) -> Option<Batch> {
+    let mut found = Err(TryRecvError::Empty);
+    awake.look(|| {
+        found = written.try_recv();
+        !matches!(found, Err(TryRecvError::Empty))
+    });
+    match found {
+        Err(TryRecvError::Empty) => written.recv().ok(),
+        found => found.ok(),
     }
 }
 
@@ -84,6 +81,7 @@ mod tests {
         disk::patience::Patience,
     };
     use futures::FutureExt;
+    use std::time::Instant;
 
     #[test]
     fn batches_are_shown_in_their_order_whoever_shows_them() {

@@ -1,6 +1,7 @@
 //! When to flush. Whoever was just answered is likely to ask again at once, so the writer gives those who may come a moment
 //! before it flushes; who writes alone waits for nobody.
 
+use super::awake::Awake;
 use std::time::{Duration, Instant};
 
 /// With so many a flush is worth it, whoever else may come.
@@ -22,6 +23,8 @@ pub(crate) struct Patience {
     resigned: u32,
     /// So often nobody will be waited for when it is in vain the next time.
     next: u32,
+    /// How the first of them are waited for.
+    pub awake: Awake,
 }
 
 impl Patience {
@@ -32,6 +35,7 @@ impl Patience {
             flush: LONGEST,
             resigned: 0,
             next: 1,
+            awake: Awake::new(),
         }
     }
 
