@@ -51,14 +51,19 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Model<O> {
     }
 
     /// Does so many random operations, or as many as `FLYBALL_OPERATIONS` says.
-    pub async fn run(self, mut chance: Chance, operations: usize) {
+    pub async fn run(self, chance: Chance, operations: usize) {
+        self.run_on(chance, operations, || false).await;
+    }
+
+    /// Does so many, or as many as `FLYBALL_OPERATIONS` says, and goes on as long as more are wanted.
+    pub async fn run_on(self, mut chance: Chance, operations: usize, is_more_wanted: impl Fn() -> bool) {
         let operations = match std::env::var("FLYBALL_OPERATIONS") {
             Ok(text) => text.parse().expect("FLYBALL_OPERATIONS is a number"),
             Err(_) => operations,
         };
         println!("FLYBALL_SEED={}", chance.seed);
         let mut run = Run::start(self).await;
-        while run.done < operations {
+        while run.done < operations || is_more_wanted() {
             match chance.below(1_000) {
                 0..300 => run.commit(&mut chance).await,
                 300..450 => run.get(&mut chance).await,
