@@ -150,7 +150,7 @@ impl Desk {
     /// Takes what waits, as soon as everybody is there who is expected; `None` when nobody will come any more.
     pub fn take(&self, patience: &mut Patience) -> Option<Batch> {
         let expected = patience.expected();
-        // Who writes alone is not asked for sooner than it takes to wake up.
+        // Who writes alone is answered no sooner for it.
         if expected > 1 {
             patience.awake.look(|| self.count() >= expected);
         }
