@@ -27,22 +27,30 @@ impl Watching {
     /// Takes some of what the watch has to hand out; `false` where it is ended because it was too far behind.
     async fn take(&mut self, count: usize, compacted: u64) -> bool {
         for wanted in self.events.drain(..count) {
+            let seen = self.watch.revision();
             match self.watch.next().await.expect("a watch ends with an error only") {
                 Ok(found) => assert_eq!(*found, wanted, "watch {}", self.prefix),
-                // Who has not seen everything up to what is forgotten may be told so instead.
-                Err(Error::Compacted { .. }) if wanted.revision <= compacted => return false,
-                Err(error) => panic!("watch {}: {error}", self.prefix),
+                Err(error) => return assert_behind(&self.prefix, seen, compacted, &error),
             }
         }
-        if self.events.is_empty() {
-            match self.watch.next().now_or_never() {
-                None => {}
-                Some(Some(Err(Error::Compacted { .. }))) => return false,
-                Some(event) => panic!("watch {}: {event:?} did not happen", self.prefix),
-            }
+        if !self.events.is_empty() {
+            return true;
         }
-        true
+        let seen = self.watch.revision();
+        match self.watch.next().now_or_never() {
+            None => true,
+            Some(Some(Err(error))) => assert_behind(&self.prefix, seen, compacted, &error),
+            Some(event) => panic!("watch {}: {event:?} did not happen", self.prefix),
+        }
     }
+}
+
+/// A watch may be ended only where it has not told of everything up to what is forgotten. One whose keys are quiet is told how
+/// far it has seen everything now and then; where its connection breaks before that, nobody knows what it missed.
+fn assert_behind(prefix: &str, seen: u64, compacted: u64, error: &Error) -> bool {
+    let is_behind = matches!(error, Error::Compacted { .. }) && seen < compacted;
+    assert!(is_behind, "watch {prefix}: {error}, but {seen} is seen and {compacted} forgotten");
+    false
 }
 
 impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
