@@ -18,11 +18,12 @@ pub(super) enum Order {
     AsCommitted,
 }
 
-/// Where nothing else is written; a commit there comes after all whose outcome is unknown.
+/// Where nothing else is written; a commit there tells that the store answers again.
 const FENCE: &str = "/fence";
 
-/// How long to wait before the next one.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long a commit that nobody answered for may still be under way once the store answers again: a member of etcd that
+/// waits for a leader hands on what others sent it only when there is one.
+const UNDER_WAY: Duration = Duration::from_secs(1);
 
 impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
     /// Commits some batches at once, which take effect in the order in which they are sent; returns how many.
@@ -46,14 +47,8 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
     pub(super) async fn commit_in_any_order(&mut self, chance: &mut Chance) -> usize {
         let mut commits = self.commits(chance);
         let mut answers = join_all(commits.iter().map(|ops| self.store.commit(ops.clone()))).await;
-        let mut fences = 0;
-        while answers.last().is_some_and(is_unknown) || (fences == 0 && answers.iter().any(is_unknown)) {
-            // Another key each time: the outcome of a fence may be unknown too.
-            let fence = vec![Op::put(format!("{FENCE}/{fences}"), "", Expect::Anything)];
-            answers.push(self.store.commit(fence.clone()).await);
-            commits.push(fence);
-            fences += 1;
-            tokio::time::sleep(PAUSE).await;
+        if answers.iter().any(is_unknown) {
+            self.settle(&mut commits, &mut answers).await;
         }
         let count = commits.len();
         let happened = self.happened(&commits, &answers).await;
@@ -80,6 +75,23 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
             }
         }
         count
+    }
+
+    /// Commits until two in a row are answered for, so far apart that whatever nobody answered for came before the last one.
+    async fn settle(&self, commits: &mut Vec<Vec<Op>>, answers: &mut Vec<Result<Committed>>) {
+        let mut answered = 0;
+        for fences in 0.. {
+            // Another key each time: the outcome of a fence may be unknown too.
+            let fence = vec![Op::put(format!("{FENCE}/{fences}"), "", Expect::Anything)];
+            let answer = self.store.commit(fence.clone()).await;
+            answered = if is_unknown(&answer) { 0 } else { answered + 1 };
+            commits.push(fence);
+            answers.push(answer);
+            if answered == 2 {
+                return;
+            }
+            tokio::time::sleep(UNDER_WAY).await;
+        }
     }
 
     fn commits(&self, chance: &mut Chance) -> Vec<Vec<Op>> {
