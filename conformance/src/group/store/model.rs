@@ -17,23 +17,23 @@ const OPERATIONS: usize = 100_000;
 /// Fewer where most of the time is spent on waiting for a new leader.
 const OPERATIONS_OF_THREE: usize = 20_000;
 
-/// How long a member lives, and how long it is dead.
-const ALIVE: Duration = Duration::from_secs(2);
-const DEAD: Duration = Duration::from_secs(2);
+/// How long a member lives at most, and how long it is dead: sometimes too short for anybody to be elected instead.
+const ALIVE: usize = 3_000;
+const DEAD: usize = 3_000;
 
 /// Does so many operations, and goes on as long as more are wanted.
-async fn model(endpoints: Vec<String>, operations: usize, is_more_wanted: impl Fn() -> bool) {
+async fn model(chance: Chance, endpoints: Vec<String>, operations: usize, is_more_wanted: impl Fn() -> bool) {
     let started = Instant::now();
     let etcd = Etcd::new(endpoints).without_compaction().watch_bytes(64 << 20);
     let open = move || etcd.clone().open().boxed();
     let model = Model::new(open).concurrent();
-    model.run_on(Chance::from_environment(), operations, is_more_wanted).await;
+    model.run_on(chance, operations, is_more_wanted).await;
     println!("{:.0?} for the operations", started.elapsed());
 }
 
 pub(super) async fn one_member() -> Outcome {
     let etcd = super::cluster().await?;
-    model(etcd.endpoints(), OPERATIONS, || false).await;
+    model(Chance::from_environment(), etcd.endpoints(), OPERATIONS, || false).await;
     Ok(())
 }
 
@@ -43,13 +43,16 @@ pub(super) async fn three_members() -> Outcome {
     let endpoints = etcd.endpoints();
     let deaths = AtomicUsize::new(0);
     let has_somebody_not_died = || deaths.load(Ordering::Relaxed) < endpoints.len();
-    let model = Box::pin(model(endpoints.clone(), OPERATIONS_OF_THREE, has_somebody_not_died));
+    let chance = Chance::from_environment();
+    let mut lives = Chance::new(!chance.seed);
+    let mut some = |most| sleep(Duration::from_millis(lives.below(most) as u64));
+    let model = Box::pin(model(chance, endpoints.clone(), OPERATIONS_OF_THREE, has_somebody_not_died));
     let trouble = Box::pin(async {
         loop {
             let member = deaths.load(Ordering::Relaxed) % endpoints.len();
-            sleep(ALIVE).await;
+            some(ALIVE).await;
             etcd.kill(member);
-            sleep(DEAD).await;
+            some(DEAD).await;
             if let Err(error) = etcd.restart(member) {
                 break sentence(&error);
             }
