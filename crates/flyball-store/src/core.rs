@@ -3,6 +3,7 @@
 
 use crate::{Entry, Error, Options, Page, Range, Result, Snapshot, Watch};
 use crate::{
+    courtesy::Courtesy,
     disk::Engine,
     found::Found,
     history::{Change, History},
@@ -18,7 +19,6 @@ use bytes::{Bytes, BytesMut};
 use std::{
     ops::Deref,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
-    thread,
 };
 use tokio::sync::watch;
 
@@ -173,8 +173,9 @@ impl Core {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             state.history.cut_some(revision, CUT_AT_ONCE, gone)
         };
+        let mut courtesy = Courtesy::new();
         while cut(&mut gone) {
-            thread::yield_now();
+            courtesy.give_way();
         }
         gone
     }
@@ -201,6 +202,7 @@ impl Core {
 
     /// Leaves outlines of so many values that as many bytes as said have room in memory, a few at a time.
     pub fn trim(&self, room: usize) {
+        let mut courtesy = Courtesy::new();
         let mut is_over = true;
         while is_over {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
@@ -209,7 +211,7 @@ impl Core {
             };
             is_over = residents.make_room(index, room);
             drop(state);
-            thread::yield_now();
+            courtesy.give_way();
         }
     }
 

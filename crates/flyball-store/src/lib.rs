@@ -7,6 +7,7 @@ mod ahead;
 mod backend;
 mod backup;
 mod core;
+mod courtesy;
 mod disk;
 mod entry;
 mod error;

@@ -8,12 +8,12 @@ use super::{
     sector::{self, ROOM, SECTOR},
     summary::Summary,
 };
+use crate::courtesy::Courtesy;
 use std::{
     fs::{self, File},
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    thread,
 };
 
 /// How long a file is. What it holds is in memory, too, until it is in tables.
@@ -83,10 +83,10 @@ impl Spare {
 
 /// Writes zeros to all of a file.
 fn clear(file: &File, length: u64) -> io::Result<()> {
+    let mut courtesy = Courtesy::new();
     for at in (0..length).step_by(ZEROS.0.len()) {
         file.write_all_at(&ZEROS.0, at)?;
-        // Somebody may be waiting for a commit.
-        thread::yield_now();
+        courtesy.give_way();
     }
     Ok(())
 }

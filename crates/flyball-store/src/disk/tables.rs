@@ -4,16 +4,17 @@ use super::{
     pending::Pending,
     summary::{Summary, summary_key},
 };
+use crate::courtesy::Courtesy;
 use fjall::{
     Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode,
     config::{BlockSizePolicy, FilterPolicy, PinningPolicy},
 };
-use std::{path::Path, thread};
+use std::path::Path;
 
 /// So many summaries that no longer hold are left where they are, before all of them are removed.
 pub(crate) const MOST_STALE: usize = if cfg!(test) { 8 } else { 1_024 };
 
-/// So many are taken in before others may use the processor: somebody may be waiting for a commit.
+/// So many are taken in before others may use the processor.
 const AT_ONCE: usize = 16;
 
 pub(crate) struct Tables {
@@ -56,6 +57,7 @@ impl Tables {
             changes.extend(self.stale.drain(..).map(|revision| (summary_key(revision), None)));
             changes.sort_unstable_by_key(|(key, _)| *key);
         }
+        let mut courtesy = Courtesy::new();
         let mut ingestion = self.records.start_ingestion()?;
         for (at, (key, value)) in changes.into_iter().enumerate() {
             match value {
@@ -63,7 +65,7 @@ impl Tables {
                 None => ingestion.write_tombstone(key)?,
             }
             if at % AT_ONCE == 0 {
-                thread::yield_now();
+                courtesy.give_way();
             }
         }
         ingestion.write(summary.key(), summary.bytes())?;
