@@ -131,6 +131,9 @@ impl<'a> Operation<'a> {
     pub fn parameters(&self) -> Vec<Value> {
         let names: &[(&str, &str)] = match self.action {
             "list" | "watchlist" | "watch" => LIST,
+            // Of a custom resource the real server says what a method takes in general.
+            "get" if self.kind.custom.is_some() => GET,
+            "deletecollection" if self.kind.custom.is_some() => LIST,
             "post" | "put" => WRITE,
             "patch" => PATCH,
             "delete" => DELETE,
@@ -153,6 +156,7 @@ impl<'a> Operation<'a> {
                     offered.iter().map(|media_type| ((*media_type).to_owned(), schema.clone())).collect();
                 return Some(json!({"content": content, "required": true}));
             }
+            "deletecollection" if self.kind.custom.is_some() => return None,
             "delete" | "deletecollection" => "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
             _ => return None,
         };
@@ -174,7 +178,8 @@ impl<'a> Operation<'a> {
             "delete" => (status, &[("200", "OK"), ("202", "Accepted")]),
             "deletecollection" => (status, &[("200", "OK")]),
             "post" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created"), ("202", "Accepted")]),
-            "put" | "patch" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")]),
+            "put" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")]),
+            "patch" if self.kind.custom.is_none() => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")]),
             _ => (self.answer.unwrap_or(status), &[("200", "OK")]),
         };
         if name == status {
@@ -206,6 +211,8 @@ const PATCH_TYPES: [&str; 4] = [
     "application/json-patch+json",
     "application/merge-patch+json",
 ];
+
+const GET: &[(&str, &str)] = &[("resourceVersion", "string")];
 
 const LIST: &[(&str, &str)] = &[
     ("allowWatchBookmarks", "boolean"),
