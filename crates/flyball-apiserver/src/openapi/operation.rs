@@ -179,7 +179,9 @@ impl<'a> Operation<'a> {
             "deletecollection" => (status, &[("200", "OK")]),
             "post" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created"), ("202", "Accepted")]),
             "put" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")]),
-            "patch" if self.kind.custom.is_none() => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")]),
+            "patch" if self.kind.custom.is_none() => {
+                (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")])
+            }
             _ => (self.answer.unwrap_or(status), &[("200", "OK")]),
         };
         if name == status {
