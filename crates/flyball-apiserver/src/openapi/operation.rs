@@ -178,10 +178,8 @@ impl<'a> Operation<'a> {
             "delete" => (status, &[("200", "OK"), ("202", "Accepted")]),
             "deletecollection" => (status, &[("200", "OK")]),
             "post" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created"), ("202", "Accepted")]),
-            "put" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")]),
-            "patch" if self.kind.custom.is_none() => {
-                (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")])
-            }
+            "patch" if self.kind.custom.is_some() => (self.answer.unwrap_or(status), &[("200", "OK")]),
+            "put" | "patch" => (self.answer.unwrap_or(status), &[("200", "OK"), ("201", "Created")]),
             _ => (self.answer.unwrap_or(status), &[("200", "OK")]),
         };
         if name == status {
