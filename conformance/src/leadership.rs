@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use flyball_apiserver::ApiServer;
-use flyball_apiserver::identity::Authority;
-use flyball_apiserver::kubeconfig;
-use flyball_apiserver::serve::{self, serve};
+use flyball_apiserver::authn::identity::Authority;
+use flyball_apiserver::authn::kubeconfig;
+use flyball_apiserver::http::serve::{self, serve};
 use flyball_store::Store;
 
 use crate::reference::{Audit, Error, Reference, Setup};

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flyball_apiserver::ApiServer;
-use flyball_apiserver::identity::Authority;
-use flyball_apiserver::kubeconfig;
-use flyball_apiserver::serve::{Config, Serving, serve};
+use flyball_apiserver::authn::identity::Authority;
+use flyball_apiserver::authn::kubeconfig;
+use flyball_apiserver::http::serve::{Config, Serving, serve};
 use flyball_store::Store;
 use regex::Regex;
 use serde::Deserialize;

@@ -1,10 +1,10 @@
 //! What every cluster has from the start.
 
-use crate::allocate::FIRST_ADDRESS;
-use crate::call::Call;
-use crate::handle;
+use crate::endpoints;
 use crate::registry::Kind;
-use crate::request::Route;
+use crate::registry::allocate::FIRST_ADDRESS;
+use crate::request::context::Call;
+use crate::request::info::Route;
 use crate::server::ApiServer;
 use crate::status::{Result, Status};
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -39,7 +39,7 @@ async fn create(server: &ApiServer, path: &str, object: &Value) -> Result<()> {
     headers.insert(header::USER_AGENT, HeaderValue::from_static("kube-apiserver"));
     let mut call = Call::new(server.clone(), kind, route, headers);
     call.body = object.to_string().into();
-    match handle::handle(&call).await {
+    match endpoints::handle(&call).await {
         Err(status) if status.code != 409 => Err(status),
         _ => Ok(()),
     }

@@ -1,7 +1,8 @@
 //! `/healthz`, `/livez` and `/readyz`. A server that can answer at all is healthy: its store is a part of the process.
 
-use crate::request::Query;
-use crate::{Body, output};
+use crate::Body;
+use crate::encoding::output;
+use crate::request::info::Query;
 use http::{Response, StatusCode};
 
 const ENDPOINTS: [&str; 3] = ["healthz", "livez", "readyz"];

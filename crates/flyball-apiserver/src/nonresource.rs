@@ -2,13 +2,14 @@
 
 use crate::clock::Clock;
 use crate::discovery::Groups;
-use crate::document::Document;
-use crate::negotiate::{self, Encoding, Format, Shape};
+use crate::encoding::document::Document;
+use crate::encoding::negotiate::{self, Encoding, Format, Shape};
+use crate::encoding::output;
 use crate::openapi::{self, OpenApi};
 use crate::registry::Served;
-use crate::request::{Query, Route, Target};
+use crate::request::info::{Query, Route, Target};
 use crate::status::Status;
-use crate::{Body, health, output, version};
+use crate::{Body, health, version};
 use flyball_schema::kinds;
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::{Value, json};

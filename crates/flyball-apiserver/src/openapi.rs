@@ -8,8 +8,8 @@ pub mod swagger;
 
 use crate::clock::Clock;
 use crate::discovery::{Group, Groups, Version};
-use crate::document::Document;
-use crate::negotiate;
+use crate::encoding::document::Document;
+use crate::encoding::negotiate;
 use crate::nonresource::Request;
 use crate::{Body, version};
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, HeaderValue, LOCATION, VARY};

@@ -1,8 +1,16 @@
 //! Which kinds are served: the built-in table, plus one entry for each served version of each custom resource.
 //! Readers take a [`Served`] and keep it for a whole request; a change makes a new one.
 
-use crate::object;
-use crate::strategy::{self, Strategy};
+pub(crate) mod allocate;
+pub(crate) mod convert;
+pub(crate) mod field_manager;
+pub mod object;
+pub(crate) mod prepare;
+pub(crate) mod present;
+pub mod strategy;
+pub(crate) mod warn;
+
+use crate::registry::strategy::Strategy;
 use bytes::Bytes;
 use flyball_schema::crd::Structural;
 use flyball_schema::kinds;

@@ -1,17 +1,17 @@
 //! The API server: a value that answers requests. What it knows is in its store; the registry follows from that.
 
-use crate::body::Body;
-use crate::call::Call;
 use crate::clock::Clock;
-use crate::definition::{self, Definitions};
-use crate::frames::Frames;
+use crate::crd::{self, Definitions};
+use crate::encoding::output;
+use crate::http::body::Body;
 use crate::nonresource::{self, Documents};
-use crate::output;
 use crate::registry::{Kind, Registry};
-use crate::request::Route;
-use crate::resolve::{self, Resolved};
+use crate::request::context::Call;
+use crate::request::info::Route;
+use crate::routing::{self, Resolved};
 use crate::status::{Result, Status};
-use crate::{bootstrap, respond};
+use crate::watch_cache::Frames;
+use crate::{bootstrap, dispatch};
 use bytes::Bytes;
 use flyball_schema::kinds;
 use flyball_store::Store;
@@ -67,10 +67,10 @@ impl ApiServer {
             definitions: tokio::sync::Mutex::default(),
             following: OnceLock::new(),
         }));
-        definition::refresh(&server).await?;
+        crd::refresh(&server).await?;
         bootstrap::seed(&server).await?;
         if server.store().is_shared() {
-            server.0.following.get_or_init(|| definition::follow(Arc::downgrade(&server.0)));
+            server.0.following.get_or_init(|| crd::follow(Arc::downgrade(&server.0)));
         }
         Ok(server)
     }
@@ -110,10 +110,10 @@ impl ApiServer {
         let route = Route::read(&parts.method, &parts.uri);
         let served = self.registry().served();
         let headers = &parts.headers;
-        let response = match resolve::resolve(&served, &route) {
+        let response = match routing::resolve(&served, &route) {
             Resolved::Kind(kind) => {
                 let call = Call::new(self.clone(), kind, route, headers.clone());
-                respond::answer(call, read(body)).await
+                dispatch::answer(call, read(body)).await
             }
             Resolved::Refused(status) => output::refuse(headers, &route.query, &status),
             Resolved::Missing(target) => nonresource::not_found(headers, &route.query, target),

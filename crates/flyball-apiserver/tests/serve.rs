@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use bytes::Bytes;
-use flyball_apiserver::identity::{Authority, User};
-use flyball_apiserver::kubeconfig::kubeconfig;
-use flyball_apiserver::serve::{Config, ServeError, Serving, serve};
+use flyball_apiserver::authn::identity::{Authority, User};
+use flyball_apiserver::authn::kubeconfig::kubeconfig;
+use flyball_apiserver::http::serve::{Config, ServeError, Serving, serve};
 use flyball_apiserver::{Body, version};
 use futures::{AsyncBufReadExt, StreamExt};
 use http::{Request, Response};

@@ -10,13 +10,13 @@ pub enum Failure {
     #[error(transparent)]
     Store(#[from] flyball_store::Error),
     #[error(transparent)]
-    Authority(#[from] flyball_apiserver::identity::AuthorityError),
+    Authority(#[from] flyball_apiserver::authn::identity::AuthorityError),
     #[error(transparent)]
     Cluster(#[from] flyball_cluster::StartError),
     #[error(transparent)]
-    Serve(#[from] flyball_apiserver::serve::ServeError),
+    Serve(#[from] flyball_apiserver::http::serve::ServeError),
     #[error(transparent)]
-    Kubeconfig(#[from] flyball_apiserver::kubeconfig::WriteError),
+    Kubeconfig(#[from] flyball_apiserver::authn::kubeconfig::WriteError),
     #[error("{0}")]
     Operator(flyball::Error),
     #[error("--etcd-user is NAME:PASSWORD")]

@@ -3,9 +3,8 @@
 use crate::{control::Control, etcd::EtcdOptions, failure::Failure, home};
 use clap::Args;
 use flyball_apiserver::{
-    identity::Authority,
-    kubeconfig,
-    serve::{Config, Serving, serve},
+    authn::{identity::Authority, kubeconfig},
+    http::serve::{Config, Serving, serve},
 };
 use flyball_cluster::Cluster;
 use flyball_store::Store;

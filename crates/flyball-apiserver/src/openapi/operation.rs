@@ -1,6 +1,6 @@
 //! One operation on a path: what it is called, takes and answers.
 
-use super::schema::{Components, reference};
+use crate::openapi::schema::{Components, reference};
 use crate::registry::Kind;
 use flyball_schema::resource::Subresource;
 use serde_json::{Map, Value, json};

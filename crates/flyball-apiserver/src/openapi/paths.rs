@@ -1,7 +1,7 @@
 //! The paths of a kind: its collection, one object, each subresource, and the older way to watch.
 
-use super::operation::{Operation, Scope};
-use super::schema::{Components, Names};
+use crate::openapi::operation::{Operation, Scope};
+use crate::openapi::schema::{Components, Names};
 use crate::registry::Kind;
 use flyball_schema::resource::Subresource;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! `/openapi/v2`: a document that defines nothing. Types are told by OpenAPI v3 alone; kubectl asks here for kinds that it
 //! does not find there, and takes a missing document, unlike an empty one, for a broken server.
 
-use crate::negotiate;
+use crate::encoding::negotiate;
 use crate::{Body, version};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, VARY};
 use http::{HeaderMap, Response, StatusCode};

@@ -1,0 +1,119 @@
+//! POST: a new object.
+
+use crate::endpoints::{Part, decode};
+use crate::registry::field_manager::Author;
+use crate::registry::{allocate, object, prepare, warn};
+use crate::request::context::Call;
+use crate::request::options::WriteOptions;
+use crate::response::Answer;
+use crate::status::{Result, Status};
+use crate::{admission, crd};
+use bytes::Bytes;
+use flyball_store::{Entry, Error, Expect, Op};
+use http::StatusCode;
+use serde_json::Value;
+
+/// How many names are tried for an object that asks for one.
+const MOST_NAMES: usize = 8;
+
+/// Stores a new object.
+pub(crate) async fn create(call: &Call) -> Result<Answer> {
+    let options = WriteOptions::create(&call.query, &call.headers)?;
+    let mut object = decode::object(call, &options)?;
+    prepare::wipe(&mut object);
+    decode::check_namespace(call, &mut object)?;
+    prepare::fill(&call.kind, &mut object);
+    own(call, &options, &mut object);
+    store(call, object, options.dry_run).await
+}
+
+/// Records who owns the fields of a new object.
+pub(crate) fn own(call: &Call, options: &WriteOptions, object: &mut Value) {
+    Author::of(call, Part::Whole, options).update(None, object);
+}
+
+/// Stores an object that has been decoded, defaulted and is owned, under its own name or one made for it.
+pub(crate) async fn store(call: &Call, object: Value, dry_run: bool) -> Result<Answer> {
+    admission::create(call, object::name(&object)).await?;
+    let mut object = object;
+    admission::pod(call, &mut object).await?;
+    warn::owners(call, &mut object);
+    let mut names = 0;
+    loop {
+        let mut new = object.clone();
+        let generated = prepare::generate_name(&mut new);
+        prepare::create(&call.kind, &mut new, &call.now());
+        prepare::check(&call.kind, Part::Whole, &new, None)?;
+        allocate::assign(&call.kind, &mut new)?;
+        let name = object::name(&new).to_owned();
+        match commit(call, new, dry_run).await? {
+            Outcome::Stored(stored) => {
+                warn::finalizers(call, &object, None);
+                warn::oddities(call, &object);
+                warn::unenforced(call);
+                crd::settle(call).await?;
+                return Ok(Answer::Object {
+                    code: StatusCode::CREATED,
+                    kind: call.kind.clone(),
+                    object: stored,
+                });
+            }
+            Outcome::Taken(key) => match allocate::refusal(&call.kind, &key, &object) {
+                Some(status) => return Err(status),
+                None => continue,
+            },
+            Outcome::Exists(existing) if !generated => return Err(exists(call, &name, existing.as_deref())),
+            Outcome::Exists(_) => names += 1,
+        }
+        if names == MOST_NAMES {
+            return Err(Status::no_name_left(&call.kind.resource, &name));
+        }
+    }
+}
+
+/// What came of an attempt to store an object.
+enum Outcome {
+    /// It is stored.
+    Stored(Bytes),
+    /// Something of that name is there already.
+    Exists(Option<Box<Entry>>),
+    /// Somebody else has what it was to get.
+    Taken(Bytes),
+}
+
+async fn commit(call: &Call, object: Value, dry_run: bool) -> Result<Outcome> {
+    let key = call.kind.key(call.namespace(), object::name(&object));
+    if dry_run {
+        return match call.store().get(&key).await {
+            Ok(None) => Ok(Outcome::Stored(object::encode_unstored(&object))),
+            Ok(Some(entry)) => Ok(Outcome::Exists(Some(Box::new(entry)))),
+            Err(error) => call.store_failed(error),
+        };
+    }
+    if !object::text(&object, "resourceVersion").is_empty() {
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why));
+    }
+    let mut ops = allocate::ops(&call.kind, Some(&object), None);
+    ops.insert(0, Op::put(key.clone(), call.kind.stored(object), Expect::Absent));
+    match call.store().commit(ops).await {
+        Ok(committed) => {
+            let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
+            Ok(Outcome::Stored(call.kind.present(&entry.value, entry.revision)))
+        }
+        Err(Error::Conflict { key: other, current, .. }) => Ok(match other == key {
+            true => Outcome::Exists(current),
+            false => Outcome::Taken(other),
+        }),
+        Err(error) => call.store_failed(error),
+    }
+}
+
+fn exists(call: &Call, name: &str, existing: Option<&Entry>) -> Status {
+    let mut status = Status::already_exists(&call.kind.resource, name);
+    let is_deleting = |entry: &Entry| object::peek(&entry.value).metadata.deletion_timestamp.is_some();
+    if existing.is_some_and(is_deleting) {
+        status.message = format!("object is being deleted: {}", status.message);
+    }
+    status
+}

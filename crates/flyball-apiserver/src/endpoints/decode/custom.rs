@@ -1,0 +1,88 @@
+//! Custom resources in the body of a request: their metadata is typed, the rest follows the definition.
+
+use crate::endpoints::decode::{document, report, text, unfit, unrecognized};
+use crate::registry::{Kind, object};
+use crate::request::context::Call;
+use crate::request::options::{WriteOptions, causes};
+use crate::status::{Result, Status};
+use flyball_schema::crd;
+use flyball_schema::decode;
+use flyball_schema::kinds;
+use flyball_schema::prune;
+use flyball_schema::violation::Violation;
+use serde_json::Value;
+
+/// Decodes the body as an object of the call's kind, and deals with unknown and duplicate fields.
+// apiextensions-apiserver/pkg/apiserver/customresource_handler.go, schemaCoercingDecoder
+pub(crate) fn object(call: &Call, options: &WriteOptions) -> Result<Value> {
+    let own_kind = &*call.kind.resource.kind;
+    let document = document(call, own_kind)?;
+    let meta = document.type_meta().map_err(|error| unrecognized(call, own_kind, error))?;
+    let body = String::from_utf8_lossy(&call.body);
+    if meta.kind.is_empty() {
+        return Err(unrecognized(call, own_kind, format!("Object 'Kind' is missing in '{body}'")));
+    }
+    if meta.api_version.is_empty() {
+        return Err(unrecognized(call, own_kind, format!("Object 'apiVersion' is missing in '{body}'")));
+    }
+    let unfit = |why: String| unfit(own_kind, &meta.kind, &meta.api_version, why);
+    let decoded = document.untyped().map_err(|error| unfit(error.to_string()))?;
+    let expected = call.kind.resource.api_version();
+    let is_expected = meta.api_version == expected;
+    let (object, mut complaints) = match is_expected {
+        true => value(&call.kind, decoded.value).map_err(&unfit)?,
+        false => (Value::Null, everything(&decoded.value)),
+    };
+    complaints.extend(decoded.complaints);
+    report(call, options.field_validation, complaints, unfit)?;
+    if !is_expected {
+        let given = &meta.api_version;
+        let why = format!("the API version in the data ({given}) does not match the expected API version ({expected})");
+        return Err(Status::bad_request(why));
+    }
+    check_kind(call, &object)?;
+    Ok(object)
+}
+
+/// A version that the definition lacks knows no field.
+fn everything(value: &Value) -> Vec<String> {
+    let fields = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let unknown = fields.filter(|name| !matches!(*name, "apiVersion" | "kind" | "metadata"));
+    unknown.map(|name| format!("unknown field {name:?}")).collect()
+}
+
+// apiextensions-apiserver/pkg/registry/customresource/validator.go, validateTypeMeta
+fn check_kind(call: &Call, object: &Value) -> Result<()> {
+    let resource = &call.kind.resource;
+    let given = text(&object["kind"]);
+    if given == *resource.kind {
+        return Ok(());
+    }
+    let violation = Violation::invalid("kind", given.as_str(), &format!("must be {}", resource.kind));
+    Err(Status::invalid(&resource.group, &given, object::name(object), causes(vec![violation])))
+}
+
+/// A value as a value of a kind, with what is unknown gone and named.
+pub(crate) fn value(kind: &Kind, mut value: Value) -> Result<(Value, Vec<String>), String> {
+    let mut unknown = match kind.node() {
+        Some(node) => prune::prune(node, &mut value),
+        None => Vec::new(),
+    };
+    if let Some(metadata) = value.get_mut("metadata") {
+        let node = kinds::builtin().schema("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+        let complaints =
+            decode::coerce(metadata, node.expect("ObjectMeta is in the table")).map_err(|error| error.to_string())?;
+        let field = |complaint: String| complaint.strip_prefix("unknown field \"").map(str::to_owned);
+        unknown.extend(
+            complaints
+                .into_iter()
+                .filter_map(field)
+                .map(|rest| format!("metadata.{}", rest.trim_end_matches('"'))),
+        );
+    }
+    let mut complaints: Vec<String> = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
+    if let Some(node) = kind.node() {
+        complaints.extend(crd::coerce_embedded(node, &mut value).map_err(|error| error.to_string())?);
+    }
+    Ok((value, complaints))
+}

@@ -1,0 +1,171 @@
+//! DELETE of one object or of many: removed at once, or marked until those who watch it let it go.
+
+mod grace;
+mod mark;
+
+use crate::endpoints::filter::Filter;
+use crate::endpoints::list;
+use crate::registry::{Kind, allocate, object};
+use crate::request::context::Call;
+use crate::request::options::{DeleteOptions, ListOptions};
+use crate::response::Answer;
+use crate::server::ApiServer;
+use crate::status::{Result, Status};
+use crate::{admission, crd};
+use bytes::Bytes;
+use flyball_store::{Entry, Error, Expect, Op};
+use http::StatusCode;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Deletes one object.
+pub(crate) async fn delete(call: &Call) -> Result<Answer> {
+    let options = DeleteOptions::read(call)?;
+    if call.kind.is("batch", "jobs") && options.propagation().is_none() {
+        // pkg/registry/batch/job/storage/storage.go, Delete
+        call.warn(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+             them or set propagationPolicy=Orphan to suppress this warning",
+        );
+    }
+    delete_one(call, call.namespace(), call.name(), &options).await
+}
+
+/// Deletes the objects that a request means, one by one, and answers with what they were.
+pub(crate) async fn delete_collection(call: &Call) -> Result<Answer> {
+    let list_options = ListOptions::list(&call.query)?;
+    let filter = Filter::read(call, &list_options)?;
+    let options = DeleteOptions::read(call)?;
+    let found = list::find(call, &list_options, &filter).await?;
+    for entry in &found.entries {
+        let metadata = object::peek(&entry.value).metadata;
+        let namespace = Some(&*metadata.namespace).filter(|namespace| !namespace.is_empty());
+        match delete_one(call, namespace, &metadata.name, &options).await {
+            Err(status) if status.code != 404 => return Err(status),
+            _ => {}
+        }
+    }
+    Ok(found.answer(call, &filter))
+}
+
+/// What is to be done with an object that somebody wants gone.
+enum Step {
+    /// It stays as it is: its deletion is under way.
+    Wait,
+    /// It is marked, and stays until others let it go.
+    Mark(Value),
+    /// It is marked, so that watchers know, and removed.
+    MarkAndRemove(Value),
+    /// It is removed.
+    Remove,
+}
+
+/// Deletes the object of a name.
+pub(crate) async fn delete_one(
+    call: &Call,
+    namespace: Option<&str>,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<Answer> {
+    let key = call.kind.key(namespace, name);
+    admission::delete(call, name)?;
+    loop {
+        let entry = match call.store().get(&key).await {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return Err(Status::not_found(&call.kind.resource, name)),
+            Err(error) => return call.store_failed(error),
+        };
+        let live = call.kind.present_value(&entry.value, entry.revision);
+        grace::check(&call.kind, &live, options)?;
+        let step = mark::step(&call.kind, &live, options, call.server.clock().now());
+        if options.dry_run() {
+            return Ok(rehearse(live, step).answer(&call.kind, options));
+        }
+        if let Some(left) = take(&call.server, &call.kind, &entry, live, step).await? {
+            crd::settle(call).await?;
+            return Ok(left.answer(&call.kind, options));
+        }
+    }
+}
+
+/// Deletes an object on nobody's request.
+pub(crate) async fn purge(server: &ApiServer, kind: &Arc<Kind>, entry: Entry) -> Result<()> {
+    let mut next = Some(entry);
+    while let Some(entry) = next {
+        let live = kind.present_value(&entry.value, entry.revision);
+        let step = mark::step(kind, &live, &DeleteOptions::default(), server.clock().now());
+        if take(server, kind, &entry, live, step).await?.is_some() {
+            return Ok(());
+        }
+        next = server.store().get(&entry.key).await.map_err(Status::internal)?;
+    }
+    Ok(())
+}
+
+/// What is left of an object after a step.
+enum Left {
+    /// It is still there.
+    Object(Value),
+    /// It is gone; this was its last state.
+    Nothing(Value),
+}
+
+/// Takes a step; none if somebody else was faster.
+async fn take(server: &ApiServer, kind: &Kind, entry: &Entry, live: Value, step: Step) -> Result<Option<Left>> {
+    let free = |key: Bytes, revision: u64| {
+        let mut ops = allocate::ops(kind, None, Some(&live));
+        ops.insert(0, Op::delete(key, Expect::Revision(revision)));
+        ops
+    };
+    let put = |object: Value| Op::put(entry.key.clone(), kind.stored(object), Expect::Revision(entry.revision));
+    let shown = |entry: &Entry| kind.present_value(&entry.value, entry.revision);
+    let removed = match step {
+        Step::Wait => return Ok(Some(Left::Object(live))),
+        Step::Mark(object) => {
+            let marked = commit(server, vec![put(object)]).await?;
+            return Ok(marked.map(|entry| Left::Object(shown(&entry))));
+        }
+        Step::MarkAndRemove(object) => match commit(server, vec![put(object)]).await? {
+            Some(entry) => commit(server, free(entry.key, entry.revision)).await?,
+            None => None,
+        },
+        Step::Remove => commit(server, free(entry.key.clone(), entry.revision)).await?,
+    };
+    Ok(removed.map(|entry| Left::Nothing(shown(&entry))))
+}
+
+async fn commit(server: &ApiServer, ops: Vec<Op>) -> Result<Option<Entry>> {
+    match server.store().commit(ops).await {
+        Ok(committed) => Ok(committed.entries.into_iter().next().flatten()),
+        Err(Error::Conflict { .. }) => Ok(None),
+        Err(error) => Err(Status::internal(error)),
+    }
+}
+
+/// What a step would leave.
+fn rehearse(live: Value, step: Step) -> Left {
+    match step {
+        Step::Wait => Left::Object(live),
+        Step::Mark(object) => Left::Object(object),
+        Step::MarkAndRemove(object) => Left::Nothing(object),
+        Step::Remove => Left::Nothing(live),
+    }
+}
+
+impl Left {
+    fn answer(self, kind: &Arc<Kind>, options: &DeleteOptions) -> Answer {
+        let shown = |code: StatusCode, object: &Value| {
+            let object = object::encode_unstored(object);
+            Answer::Object { code, kind: kind.clone(), object }
+        };
+        match self {
+            Left::Object(object) if options.says_accepted() => shown(StatusCode::ACCEPTED, &object),
+            Left::Object(object) => shown(StatusCode::OK, &object),
+            Left::Nothing(object) if kind.strategy.returns_deleted => shown(StatusCode::OK, &object),
+            Left::Nothing(object) => {
+                let (name, uid) = (object::name(&object), object::text(&object, "uid"));
+                Answer::Done(Status::deleted(&kind.resource, name, uid))
+            }
+        }
+    }
+}

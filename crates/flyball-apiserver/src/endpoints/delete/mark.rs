@@ -1,0 +1,154 @@
+//! How an object is marked for deletion: timestamps, grace periods and finalizers.
+
+use crate::endpoints::delete::{Step, grace};
+use crate::registry::Kind;
+use crate::registry::object::{self, metadata_mut};
+use crate::registry::strategy::Dependents;
+use crate::request::options::{DeleteOptions, Propagation};
+use crate::{clock, crd};
+use flyball_schema::builtin;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What is to be done with an object that somebody wants gone.
+pub(crate) fn step(kind: &Kind, live: &Value, options: &DeleteOptions, now: Timestamp) -> Step {
+    let mut object = live.clone();
+    if kind.is("", "namespaces") {
+        return namespace(kind, object, options, now);
+    }
+    if kind.is("apiextensions.k8s.io", "customresourcedefinitions") && !object::is_deleting(live) {
+        begin(&mut object, now);
+        crd::terminate(&mut object, &clock::seconds(now));
+        return Step::Mark(object);
+    }
+    let mut graceful = None;
+    if kind.is("", "pods") {
+        match grace(&mut object, options, now) {
+            Grace::Pending => return Step::Wait,
+            Grace::Over => {}
+            Grace::Given(seconds) => graceful = Some(seconds),
+        }
+    }
+    keep_finalizers(kind, &mut object, options);
+    let waits = !object::finalizers(&object).is_empty();
+    match graceful {
+        Some(seconds) if waits || seconds > 0 => Step::Mark(object),
+        Some(_) => Step::MarkAndRemove(object),
+        None if waits => {
+            mark(&mut object, now);
+            if object == *live {
+                Step::Wait
+            } else {
+                Step::Mark(object)
+            }
+        }
+        None => Step::Remove,
+    }
+}
+
+fn namespace(kind: &Kind, mut object: Value, options: &DeleteOptions, now: Timestamp) -> Step {
+    if !object::is_deleting(&object) {
+        begin(&mut object, now);
+        object["status"]["phase"] = "Terminating".into();
+        keep_finalizers(kind, &mut object, options);
+        return Step::Mark(object);
+    }
+    if builtin::namespace::has_finalizers(&object) || !object::finalizers(&object).is_empty() {
+        return Step::Wait;
+    }
+    Step::Remove
+}
+
+fn begin(object: &mut Value, now: Timestamp) {
+    metadata_mut(object).insert("deletionTimestamp".into(), clock::seconds(now).into());
+}
+
+/// Marks an object that knows no grace.
+// apiserver/pkg/registry/generic/registry/store.go, markAsDeleting
+fn mark(object: &mut Value, now: Timestamp) {
+    let at = time(object).filter(|at| *at <= now);
+    if !object::is_deleting(object) {
+        count(object);
+    }
+    if at.is_none() {
+        begin(object, now);
+    }
+    metadata_mut(object).insert("deletionGracePeriodSeconds".into(), 0.into());
+}
+
+fn count(object: &mut Value) {
+    let generation = object::generation(object);
+    if generation > 0 {
+        metadata_mut(object).insert("generation".into(), (generation + 1).into());
+    }
+}
+
+fn time(object: &Value) -> Option<Timestamp> {
+    object::text(object, "deletionTimestamp").parse().ok()
+}
+
+enum Grace {
+    /// The object is marked with a period of so many seconds.
+    Given(i64),
+    /// It was marked before, and its period is not to be changed.
+    Pending,
+    /// It was marked before, and its period is over.
+    Over,
+}
+
+// apiserver/pkg/registry/rest/delete.go, BeforeDelete
+fn grace(object: &mut Value, options: &DeleteOptions, now: Timestamp) -> Grace {
+    let seconds = |seconds: i64| SignedDuration::from_secs(seconds);
+    let Some(at) = time(object) else {
+        let period = grace::period(object, options);
+        begin(object, now + seconds(period));
+        metadata_mut(object).insert("deletionGracePeriodSeconds".into(), period.into());
+        count(object);
+        return Grace::Given(period);
+    };
+    let given = object::metadata(object)
+        .get("deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    if given == 0 {
+        return Grace::Over;
+    }
+    let wanted = options.grace_period_seconds.map(|wanted| if wanted < 0 { 1 } else { wanted });
+    let Some(mut period) = wanted.filter(|wanted| *wanted < given) else {
+        return Grace::Pending;
+    };
+    let mut at = at - seconds(given) + seconds(period);
+    if at < now {
+        at = now;
+        period = period.min(1);
+    }
+    begin(object, at);
+    metadata_mut(object).insert("deletionGracePeriodSeconds".into(), period.into());
+    Grace::Given(period)
+}
+
+/// Adds and removes the finalizers through which the garbage collector learns what to do with dependents.
+// apiserver/pkg/registry/generic/registry/store.go, deletionFinalizersForGarbageCollection
+fn keep_finalizers(kind: &Kind, object: &mut Value, options: &DeleteOptions) {
+    let before: Vec<String> = object::finalizers(object).into_iter().map(str::to_owned).collect();
+    let present = before.iter().find(|name| *name == ORPHAN || *name == FOREGROUND).map(String::as_str);
+    let wanted = match (kind.strategy.dependents, options.propagation()) {
+        (Dependents::Unsupported, _) => None,
+        (_, Some(Propagation::Orphan)) => Some(ORPHAN),
+        (_, Some(Propagation::Foreground)) => Some(FOREGROUND),
+        (_, Some(Propagation::Background)) => None,
+        (_, None) if present.is_some() => present,
+        (Dependents::Orphaned, None) => Some(ORPHAN),
+        (Dependents::Deleted, None) => None,
+    };
+    let others = before.iter().map(String::as_str).filter(|name| *name != ORPHAN && *name != FOREGROUND);
+    let after: Vec<Value> = others.chain(wanted).map(Value::from).collect();
+    match after.is_empty() {
+        true => metadata_mut(object).remove("finalizers"),
+        false if wanted == present => None,
+        false => metadata_mut(object).insert("finalizers".into(), after.into()),
+    };
+}

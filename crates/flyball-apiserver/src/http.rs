@@ -1,0 +1,6 @@
+//! Transport: ports, TLS and connections. It knows no Kubernetes beyond the service that it serves.
+
+pub mod body;
+mod connection;
+pub mod serve;
+pub mod tls;

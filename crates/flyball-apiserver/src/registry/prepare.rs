@@ -1,0 +1,333 @@
+//! What the server writes into an object by itself before it is stored, and what it takes back.
+
+use crate::endpoints::Part;
+use crate::registry::object::{self, metadata, metadata_mut};
+use crate::registry::strategy::Generation;
+use crate::registry::{Custom, Kind};
+use crate::request::options::causes;
+use crate::status::{Result, Status};
+use flyball_schema::builtin::{self, typed};
+use flyball_schema::metadata as meta_rules;
+use flyball_schema::violation::Violation;
+use flyball_schema::{default, prune, validate};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// What follows a `generateName`: no vowels, so that no words come about.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// How much of a `generateName` is used.
+const MOST_PREFIX_BYTES: usize = 58;
+
+/// Takes from a new object what only the server may write.
+// apiserver/pkg/registry/rest/meta.go, WipeObjectMetaSystemFields
+pub(crate) fn wipe(object: &mut Value) {
+    let metadata = metadata_mut(object);
+    for field in [
+        "creationTimestamp",
+        "uid",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+    ] {
+        metadata.remove(field);
+    }
+}
+
+/// Fills in what the type and the kind say of absent fields, and of those that are null in a custom resource.
+pub(crate) fn fill(kind: &Kind, object: &mut Value) {
+    if let (Some(_), Some(node)) = (&kind.custom, kind.node()) {
+        prune::prune_nulls(node, object);
+    }
+    complete(kind, object);
+}
+
+/// The same of what was merged, not sent: its nulls stay.
+pub(crate) fn complete(kind: &Kind, object: &mut Value) {
+    if let Some(node) = kind.node() {
+        default::default(node, object);
+    }
+    (kind.strategy.default)(object);
+    if let (None, Some(node)) = (&kind.custom, kind.node()) {
+        typed::fill_times(node, object);
+    }
+}
+
+/// Makes a name for an object that asks for one; says whether it did.
+pub(crate) fn generate_name(object: &mut Value) -> bool {
+    let prefix = object::text(object, "generateName");
+    if prefix.is_empty() || !object::name(object).is_empty() {
+        return false;
+    }
+    let mut cut = prefix.len().min(MOST_PREFIX_BYTES);
+    while !prefix.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    let random = Uuid::new_v4();
+    let suffix = random.as_bytes()[..5]
+        .iter()
+        .map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]));
+    let name: String = prefix[..cut].chars().chain(suffix).collect();
+    metadata_mut(object).insert("name".into(), name.into());
+    true
+}
+
+/// Makes an object ready to be stored for the first time.
+pub(crate) fn create(kind: &Kind, object: &mut Value, now: &str) {
+    let metadata = metadata_mut(object);
+    metadata.insert("uid".into(), Uuid::new_v4().to_string().into());
+    metadata.insert("creationTimestamp".into(), now.into());
+    if kind.strategy.generation != Generation::Untracked {
+        metadata.insert("generation".into(), 1.into());
+    }
+    if kind.has_status() {
+        reset_status(kind, object, None);
+    }
+    (kind.strategy.prepare)(object, None);
+}
+
+/// Makes an object ready to take the place of a stored one.
+// apiserver/pkg/registry/rest/update.go, BeforeUpdate
+pub(crate) fn update(kind: &Kind, part: Part, object: &mut Value, live: &Value) {
+    keep_metadata(object, live, &["generation"]);
+    match part {
+        Part::Whole | Part::Scale if kind.has_status() => reset_status(kind, object, Some(live)),
+        Part::Whole | Part::Scale => {}
+        Part::Status => keep_all_but_status(kind, object, live),
+        Part::Finalize => keep_all_but_finalizers(object, live),
+        Part::Binding => {}
+    }
+    if matches!(part, Part::Whole | Part::Scale) {
+        (kind.strategy.prepare)(object, Some(live));
+        if is_new_generation(kind, object, live) {
+            let generation = object::generation(live) + 1;
+            metadata_mut(object).insert("generation".into(), generation.into());
+        }
+    }
+    if object::text(object, "uid").is_empty() {
+        keep_metadata(object, live, &["uid"]);
+    }
+    keep_metadata(object, live, &["creationTimestamp"]);
+    if object::is_deleting(live) {
+        keep_metadata(object, live, &["deletionTimestamp"]);
+    }
+    if metadata(live).contains_key("deletionGracePeriodSeconds") {
+        let given = metadata(object).get("deletionGracePeriodSeconds").cloned();
+        if given.is_none_or(|seconds| seconds.is_null()) {
+            keep_metadata(object, live, &["deletionGracePeriodSeconds"]);
+        }
+    }
+}
+
+fn keep_metadata(object: &mut Value, live: &Value, fields: &[&str]) {
+    for field in fields {
+        match metadata(live).get(*field) {
+            Some(value) => metadata_mut(object).insert((*field).to_owned(), value.clone()),
+            None => metadata_mut(object).remove(*field),
+        };
+    }
+}
+
+fn reset_status(kind: &Kind, object: &mut Value, live: Option<&Value>) {
+    let status = live.map_or(Value::Null, |live| live["status"].clone());
+    let Some(members) = object.as_object_mut() else { return };
+    match status {
+        Value::Null => members.remove("status"),
+        status => members.insert("status".into(), status),
+    };
+    // Go writes an empty status where the type has one that is no pointer.
+    if live.is_none() && kind.custom.is_none() {
+        fill(kind, object);
+    }
+}
+
+fn keep_all_but_status(kind: &Kind, object: &mut Value, live: &Value) {
+    let Some(members) = object.as_object_mut() else { return };
+    let live = live.as_object().expect("a stored object is an object");
+    restore(members, live, &["metadata", "status"]);
+    if members.get("status").is_some_and(Value::is_null) {
+        members.remove("status");
+    }
+    let (metadata, old_metadata) = (metadata_mut(object), live["metadata"].as_object());
+    let old_metadata = old_metadata.expect("a stored object has metadata");
+    if kind.custom.is_some() || kind.strategy.status_keeps_metadata {
+        restore(metadata, old_metadata, &["managedFields", "resourceVersion"]);
+    } else {
+        let kept_too: &[&str] = match &*kind.resource.plural {
+            "deployments" => &["labels"],
+            "pods" => &["ownerReferences"],
+            _ => &[],
+        };
+        kept_too.iter().for_each(|field| keep(metadata, old_metadata, field));
+    }
+}
+
+/// Gives what is sent as the status of a custom kind its spec, which is kept whatever was sent: nothing is then to be compared.
+pub(crate) fn keep_spec(kind: &Kind, object: &mut Value, live: &Value) {
+    if let (Some(_), Some(new), Some(old)) = (&kind.custom, object.as_object_mut(), live.as_object()) {
+        keep(new, old, "spec");
+    }
+}
+
+/// Gives `new` the members of `old`, but for some. What is equal already, most of it, is not copied.
+fn restore(new: &mut Map<String, Value>, old: &Map<String, Value>, but: &[&str]) {
+    new.retain(|name, _| but.contains(&name.as_str()) || old.contains_key(name));
+    for (name, value) in old.iter().filter(|(name, _)| !but.contains(&name.as_str())) {
+        if new.get(name) != Some(value) {
+            new.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+fn keep_all_but_finalizers(object: &mut Value, live: &Value) {
+    let finalizers = object["spec"]["finalizers"].take();
+    let mut spec = live["spec"].as_object().cloned().unwrap_or_default();
+    match finalizers {
+        Value::Array(finalizers) if !finalizers.is_empty() => spec.insert("finalizers".into(), finalizers.into()),
+        _ => spec.remove("finalizers"),
+    };
+    object["spec"] = spec.into();
+    object["status"] = live["status"].clone();
+}
+
+fn keep(new: &mut Map<String, Value>, old: &Map<String, Value>, field: &str) {
+    match old.get(field) {
+        Some(value) => new.insert(field.to_owned(), value.clone()),
+        None => new.remove(field),
+    };
+}
+
+fn is_new_generation(kind: &Kind, object: &Value, live: &Value) -> bool {
+    let counted = |object: &Value| {
+        let mut members = object.as_object().cloned().unwrap_or_default();
+        members.remove("metadata");
+        if kind.has_status() {
+            members.remove("status");
+        }
+        members
+    };
+    match kind.strategy.generation {
+        Generation::Untracked | Generation::Once => false,
+        Generation::Spec => counted(object) != counted(live),
+        Generation::SpecAndAnnotations => {
+            counted(object) != counted(live) || metadata(object).get("annotations") != metadata(live).get("annotations")
+        }
+    }
+}
+
+/// Refuses an object that its kind does not allow.
+pub(crate) fn check(kind: &Kind, part: Part, object: &Value, live: Option<&Value>) -> Result<()> {
+    let violations = match live {
+        Some(live) => update_violations(kind, part, object, live),
+        None => create_violations(kind, object),
+    };
+    if violations.is_empty() {
+        return Ok(());
+    }
+    // Events of both groups are one kind to a real server: that of the core group.
+    let group = if kind.is("events.k8s.io", "events") {
+        ""
+    } else {
+        &*kind.resource.group
+    };
+    Err(Status::invalid(group, &kind.resource.kind, object::name(object), causes(violations)))
+}
+
+fn create_violations(kind: &Kind, object: &Value) -> Vec<Violation> {
+    let (namespaced, names) = (kind.resource.namespaced, kind.strategy.names);
+    let mut violations = meta_rules::validate(&object["metadata"], namespaced, names, "metadata");
+    match (&kind.custom, kind.node()) {
+        (Some(custom), Some(node)) => {
+            violations.extend(scale_violations(custom, "spec", object));
+            violations.extend(validate::validate(node, object));
+        }
+        _ => {
+            violations.extend(finalizer_violations(object));
+            violations.extend((kind.strategy.validate)(object, None));
+            violations.extend(unlisted(kind, object, &violations));
+        }
+    }
+    violations
+}
+
+/// What is wrong with a new state. Metadata is looked at twice, as a real server does, and shown twice.
+fn update_violations(kind: &Kind, part: Part, object: &Value, live: &Value) -> Vec<Violation> {
+    let (namespaced, names) = (kind.resource.namespaced, kind.strategy.names);
+    let (new, old) = (&object["metadata"], &live["metadata"]);
+    let mut violations = meta_rules::validate(new, namespaced, names, "metadata");
+    let changes = meta_rules::validate_update(new, old, "metadata");
+    violations.extend(changes.clone());
+    violations.extend(changes);
+    match (&kind.custom, kind.node()) {
+        (Some(custom), Some(node)) if part == Part::Status => {
+            violations.extend(scale_violations(custom, "status", object));
+            if let Some(node) = node.field("status") {
+                let (new, old) = (&object["status"], Some(&live["status"]));
+                violations.extend(validate::validate_part("status", node, new, old));
+            }
+        }
+        (Some(custom), Some(node)) => {
+            violations.extend(scale_violations(custom, "spec", object));
+            violations.extend(validate::validate_update(node, object, live));
+        }
+        _ if part == Part::Status => violations.extend((kind.strategy.validate_status)(object, live)),
+        _ if part == Part::Binding => {}
+        _ => {
+            violations.extend((kind.strategy.validate)(object, Some(live)));
+            violations.extend(unlisted(kind, object, &violations));
+        }
+    }
+    violations
+}
+
+/// Values that their types do not list, unless the kind itself had something to say of them.
+fn unlisted(kind: &Kind, object: &Value, known: &[Violation]) -> Vec<Violation> {
+    let Some(node) = kind.node() else { return Vec::new() };
+    if builtin::is_ruled(&kind.resource.group, &kind.resource.plural) {
+        return Vec::new();
+    }
+    let mut found = typed::validate(node, object, "");
+    found.retain(|violation| !known.iter().any(|known| known.path == violation.path));
+    found
+}
+
+/// Built-in kinds take only finalizers that say whose they are.
+// pkg/apis/core/validation/validation.go, ValidateFinalizerName
+fn finalizer_violations(object: &Value) -> Vec<Violation> {
+    const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    let finalizers = object::finalizers(object).into_iter().enumerate();
+    let unknown = finalizers.filter(|(_, name)| !name.contains('/') && !STANDARD.contains(name));
+    unknown
+        .map(|(index, name)| Violation::invalid(format!("metadata.finalizers[{index}]"), name, why))
+        .collect()
+}
+
+/// What `scale` shows has to be numbers.
+// apiextensions-apiserver/pkg/registry/customresource/validator.go, ValidateScaleSpec and ValidateScaleStatus
+fn scale_violations(custom: &Custom, part: &str, object: &Value) -> Option<Violation> {
+    let scale = custom.scale.as_ref()?;
+    let path = if part == "spec" {
+        &scale.spec_replicas_path
+    } else {
+        &scale.status_replicas_path
+    };
+    let value = path.split('.').skip(1).fold(object, |value, name| &value[name]);
+    let accessor = |shown: &str, found: &str| {
+        let why = format!("{path} accessor error: {shown} is of the type {found}, expected int64");
+        Some(Violation::invalid(path, 0, &why))
+    };
+    match value {
+        Value::Null => None,
+        Value::Number(number) => match number.as_i64() {
+            Some(replicas) if replicas < 0 => {
+                Some(Violation::invalid(path, replicas, "should be a non-negative integer"))
+            }
+            Some(_) => None,
+            None => accessor(&number.to_string(), "float64"),
+        },
+        Value::String(text) => accessor(text, "string"),
+        Value::Bool(flag) => accessor(&flag.to_string(), "bool"),
+        Value::Array(_) => accessor("[]", "[]interface {}"),
+        Value::Object(_) => accessor("map[]", "map[string]interface {}"),
+    }
+}

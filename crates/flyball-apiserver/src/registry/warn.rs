@@ -1,0 +1,78 @@
+//! What clients are told of objects that are taken although something is odd about them.
+
+use crate::registry::object::{self, metadata_mut};
+use crate::request::context::Call;
+use flyball_schema::builtin::warning;
+use serde_json::Value;
+
+/// Drops owners that are given twice, and says so.
+// apiserver/pkg/endpoints/handlers/rest.go, dedupOwnerReferencesAndAddWarning
+pub(crate) fn owners(call: &Call, object: &mut Value) {
+    let Some(owners) = metadata_mut(object).get_mut("ownerReferences").and_then(Value::as_array_mut) else {
+        return;
+    };
+    let mut seen: Vec<Value> = Vec::new();
+    let mut duplicates = Vec::new();
+    for owner in owners.drain(..) {
+        match seen.contains(&owner) {
+            true => duplicates.push(owner["uid"].as_str().unwrap_or_default().to_owned()),
+            false => seen.push(owner),
+        }
+    }
+    *owners = seen;
+    if !duplicates.is_empty() {
+        call.warn(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            duplicates.join(", ")
+        ));
+    }
+}
+
+/// Says which new finalizers of a custom resource do not say whose they are.
+// apiextensions-apiserver/pkg/registry/customresource/strategy.go, generateWarningsFromObj
+pub(crate) fn finalizers(call: &Call, object: &Value, live: Option<&Value>) {
+    if call.kind.custom.is_none() {
+        return;
+    }
+    const STANDARD: [&str; 2] = ["orphan", "foregroundDeletion"];
+    let before = live.map(object::finalizers).unwrap_or_default();
+    let new = object::finalizers(object).into_iter().filter(|name| !before.contains(name));
+    for name in new.filter(|name| !name.contains('/') && !STANDARD.contains(name)) {
+        call.warn(format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
+             accidental conflicts with other finalizer writers"
+        ));
+    }
+}
+
+/// Says what is odd about an object of a built-in kind.
+pub(crate) fn oddities(call: &Call, object: &Value) {
+    if call.kind.custom.is_none() {
+        let resource = &call.kind.resource;
+        let odd = warning::warnings(&resource.group, &resource.plural, object);
+        odd.into_iter().for_each(|text| call.warn(text));
+    }
+}
+
+/// Kinds that are kept for whoever reads them, but that this server itself does not act on as a real one would.
+const UNENFORCED: [(&str, &str); 11] = [
+    ("", "limitranges"),
+    ("", "resourcequotas"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+];
+
+/// Says that an object is stored and nothing more.
+pub(crate) fn unenforced(call: &Call) {
+    if UNENFORCED.iter().any(|(group, plural)| call.kind.is(group, plural)) {
+        call.warn(format!("{} is stored, but this server does not act on it", call.kind.resource.kind));
+    }
+}

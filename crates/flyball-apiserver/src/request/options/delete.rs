@@ -1,0 +1,155 @@
+//! The options of a delete, from its body or, if there is none, from the query.
+
+use crate::encoding::negotiate::{self, Encoding};
+use crate::request::context::Call;
+use crate::request::info::Query;
+use crate::request::options::{check_dry_run, integer, refuse};
+use crate::status::{Result, Status};
+use flyball_schema::decode::Document;
+use flyball_schema::kinds;
+use flyball_schema::protobuf::{self, Envelope};
+use flyball_schema::violation::Violation;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How to delete.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeleteOptions {
+    /// After how many seconds a pod goes.
+    pub grace_period_seconds: Option<i64>,
+    /// What the object has to be for the delete to go ahead.
+    pub preconditions: Option<Preconditions>,
+    orphan_dependents: Option<bool>,
+    propagation_policy: Option<String>,
+    dry_run: Vec<String>,
+}
+
+/// What an object has to be for a delete to go ahead.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Preconditions {
+    /// Its uid.
+    pub uid: Option<String>,
+    /// Its resource version.
+    pub resource_version: Option<String>,
+}
+
+/// What becomes of an object's dependents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They stay, without their owner.
+    Orphan,
+    /// They go after it.
+    Background,
+    /// They go before it.
+    Foreground,
+}
+
+impl DeleteOptions {
+    /// Reads the options: from the body if there is one, else from the query.
+    pub fn read(call: &Call) -> Result<DeleteOptions> {
+        let options = match call.body.is_empty() {
+            true => DeleteOptions::of_query(&call.query)?,
+            false => {
+                let encoding = negotiate::body(&call.headers)?;
+                DeleteOptions::of_body(encoding, &call.body)?
+            }
+        };
+        refuse("DeleteOptions", options.check())?;
+        Ok(options)
+    }
+
+    fn of_body(encoding: Encoding, body: &[u8]) -> Result<DeleteOptions> {
+        let refused = |error: &dyn std::fmt::Display| Status::bad_request(error.to_string());
+        let node = kinds::builtin().schema("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+        let node = node.expect("DeleteOptions are in the table");
+        let value = match encoding {
+            Encoding::Protobuf => {
+                let envelope = Envelope::read(body).map_err(|error| refused(&error))?;
+                check_kind(&envelope.kind, &envelope.api_version)?;
+                protobuf::decode(envelope.raw, node).map_err(|error| refused(&error))?
+            }
+            Encoding::Json | Encoding::Yaml => {
+                let document = match encoding {
+                    Encoding::Yaml => Document::yaml(body),
+                    _ => Document::json(body),
+                };
+                let document = document.map_err(|error| refused(&error))?;
+                let meta = document.type_meta().map_err(|error| refused(&error))?;
+                check_kind(&meta.kind, &meta.api_version)?;
+                document.typed(node).map_err(|error| refused(&error))?.value
+            }
+        };
+        serde_json::from_value(value).map_err(|error| refused(&error))
+    }
+
+    /// The options within an eviction.
+    pub fn of_value(value: &Value, dry_run: bool) -> Result<DeleteOptions> {
+        let mut options: DeleteOptions = match value {
+            Value::Null => DeleteOptions::default(),
+            value => serde_json::from_value(value.clone()).map_err(|error| Status::bad_request(error.to_string()))?,
+        };
+        if dry_run {
+            options.dry_run = vec!["All".to_owned()];
+        }
+        refuse("DeleteOptions", options.check())?;
+        Ok(options)
+    }
+
+    fn of_query(query: &Query) -> Result<DeleteOptions> {
+        Ok(DeleteOptions {
+            grace_period_seconds: integer(query, "gracePeriodSeconds")?,
+            orphan_dependents: query.all("orphanDependents").next().map(|_| query.flag("orphanDependents")),
+            propagation_policy: query.get("propagationPolicy").map(str::to_owned),
+            dry_run: query.all("dryRun").map(str::to_owned).collect(),
+            ..DeleteOptions::default()
+        })
+    }
+
+    // apimachinery/pkg/apis/meta/v1/validation/validation.go, ValidateDeleteOptions
+    fn check(&self) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        if let Some(policy) = self.propagation_policy.as_deref() {
+            if self.orphan_dependents.is_some() {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                violations.push(Violation::invalid("propagationPolicy", policy, why));
+            }
+            if self.propagation().is_none() {
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                violations.push(Violation::not_supported("propagationPolicy", policy, &supported));
+            }
+        }
+        violations.extend(check_dry_run(&self.dry_run));
+        violations
+    }
+
+    /// Everything but the deletion itself.
+    pub fn dry_run(&self) -> bool {
+        !self.dry_run.is_empty()
+    }
+
+    /// What is to become of the dependents; none if the kind's own policy is to decide.
+    pub fn propagation(&self) -> Option<Propagation> {
+        match (self.propagation_policy.as_deref(), self.orphan_dependents) {
+            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+            (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            _ => None,
+        }
+    }
+
+    /// Whether `orphanDependents=false` was said, which makes a deletion that takes its time a 202.
+    pub fn says_accepted(&self) -> bool {
+        self.orphan_dependents == Some(false)
+    }
+}
+
+fn check_kind(kind: &str, api_version: &str) -> Result<()> {
+    match kind {
+        "" | "DeleteOptions" => Ok(()),
+        _ => Err(Status::bad_request(format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        ))),
+    }
+}

@@ -1,0 +1,142 @@
+//! The options of a create, an update or a patch.
+
+use crate::request::context::Call;
+use crate::request::info::Query;
+use crate::request::options::{check_dry_run, refuse};
+use crate::status::{Result, Status};
+use flyball_schema::go_text;
+use flyball_schema::metadata::validate_field_manager;
+use flyball_schema::violation::Violation;
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+
+/// How a write is to be done.
+#[derive(Clone, Debug)]
+pub struct WriteOptions {
+    /// Everything but the write itself.
+    pub dry_run: bool,
+    /// What becomes of unknown and duplicate fields.
+    pub field_validation: FieldValidation,
+    /// Who owns the fields that are written.
+    pub manager: String,
+    /// Whether an apply takes fields over from other managers.
+    pub force: bool,
+}
+
+/// What becomes of unknown and duplicate fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// They are dropped without a word.
+    Ignore,
+    /// They are dropped, and a Warning header names each.
+    Warn,
+    /// They fail the request.
+    Strict,
+}
+
+/// How the body of a PATCH is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchType {
+    /// RFC 6902.
+    Json,
+    /// RFC 7386.
+    Merge,
+    /// Strategic merge; built-in kinds only.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+impl PatchType {
+    /// Reads the Content-Type of a PATCH.
+    pub fn read(call: &Call) -> Result<PatchType> {
+        let header = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        match header.split(';').next().unwrap_or_default() {
+            "application/json-patch+json" => Ok(PatchType::Json),
+            "application/merge-patch+json" => Ok(PatchType::Merge),
+            "application/apply-patch+yaml" => Ok(PatchType::Apply),
+            "application/strategic-merge-patch+json" if call.kind.custom.is_none() => Ok(PatchType::Strategic),
+            _ if call.kind.custom.is_some() => Err(unsupported()),
+            _ => Err(Status::unrouted_media_type()),
+        }
+    }
+}
+
+fn unsupported() -> Status {
+    Status::unsupported_media_type(&[
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/apply-patch+yaml",
+    ])
+}
+
+impl WriteOptions {
+    /// The options of a POST.
+    pub fn create(query: &Query, headers: &HeaderMap) -> Result<WriteOptions> {
+        WriteOptions::read("CreateOptions", query, headers, Vec::new())
+    }
+
+    /// The options of a PUT.
+    pub fn update(query: &Query, headers: &HeaderMap) -> Result<WriteOptions> {
+        WriteOptions::read("UpdateOptions", query, headers, Vec::new())
+    }
+
+    /// The options of a PATCH.
+    pub fn patch(query: &Query, headers: &HeaderMap, patch: PatchType) -> Result<WriteOptions> {
+        let mut violations = Vec::new();
+        if patch == PatchType::Apply && query.get("fieldManager").is_none() {
+            violations.push(Violation::required("fieldManager", "is required for apply patch"));
+        }
+        if patch != PatchType::Apply && query.all("force").next().is_some() {
+            violations.push(Violation::forbidden("force", "may not be specified for non-apply patch"));
+        }
+        WriteOptions::read("PatchOptions", query, headers, violations)
+    }
+
+    // apimachinery/pkg/apis/meta/v1/validation/validation.go
+    fn read(kind: &str, query: &Query, headers: &HeaderMap, mut violations: Vec<Violation>) -> Result<WriteOptions> {
+        let manager = query.get("fieldManager").unwrap_or_default();
+        violations.extend(validate_field_manager(manager, "fieldManager"));
+        let dry_run: Vec<String> = query.all("dryRun").map(str::to_owned).collect();
+        violations.extend(check_dry_run(&dry_run));
+        let field_validation = match query.get("fieldValidation") {
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Strict") => FieldValidation::Strict,
+            Some("Warn") | None => FieldValidation::Warn,
+            Some(other) => {
+                let supported = ["", "Ignore", "Strict", "Warn"];
+                violations.push(Violation::not_supported("fieldValidation", other, &supported));
+                FieldValidation::Warn
+            }
+        };
+        refuse(kind, violations)?;
+        let manager = match manager {
+            "" => manager_of(headers),
+            _ => manager.to_owned(),
+        };
+        let force = query.flag("force");
+        Ok(WriteOptions {
+            dry_run: !dry_run.is_empty(),
+            field_validation,
+            manager,
+            force,
+        })
+    }
+}
+
+/// The field manager that a User-Agent stands for: what precedes the first `/`, at most 128 bytes of it.
+fn manager_of(headers: &HeaderMap) -> String {
+    let agent = headers
+        .get(USER_AGENT)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+        .unwrap_or_default();
+    let mut manager = String::new();
+    let name = agent.split('/').next().unwrap_or_default();
+    for character in name.chars().filter(|character| go_text::is_print(*character)) {
+        if manager.len() + character.len_utf8() > 128 {
+            break;
+        }
+        manager.push(character);
+    }
+    manager
+}

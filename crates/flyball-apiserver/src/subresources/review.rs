@@ -1,0 +1,70 @@
+//! POST of a question instead of an object: may I, may they, and who is this?
+
+use crate::endpoints::{create, decode};
+use crate::request::context::Call;
+use crate::request::options::{WriteOptions, causes};
+use crate::response::Answer;
+use crate::status::{Result, Status};
+use flyball_schema::violation::Violation;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// Groups whose kinds are questions: nothing of theirs is stored.
+pub(crate) fn is_question(call: &Call) -> bool {
+    matches!(&*call.kind.resource.group, "authorization.k8s.io" | "authentication.k8s.io")
+}
+
+/// Answers by the rules that this server itself goes by: who is in `system:masters` may do everything, others are not let in,
+/// and no token is known.
+pub(crate) fn answer(call: &Call) -> Result<Answer> {
+    let options = WriteOptions::create(&call.query, &call.headers)?;
+    let question = &*call.kind.resource.plural;
+    if !["selfsubjectaccessreviews", "subjectaccessreviews", "tokenreviews"].contains(&question) {
+        return Err(Status::method_not_supported(&call.kind.resource, "create"));
+    }
+    let mut object = decode::object(call, &options)?;
+    let status = match question {
+        "subjectaccessreviews" => may_they(&object["spec"])?,
+        "tokenreviews" => who_is_this(&object["spec"])?,
+        _ => json!({"allowed": true}),
+    };
+    create::own(call, &options, &mut object);
+    object["status"] = status;
+    Ok(Answer::Other { code: StatusCode::CREATED, object })
+}
+
+/// pkg/apis/authorization/validation, `ValidateSubjectAccessReviewSpec`.
+fn may_they(spec: &Value) -> Result<Value> {
+    let mut violations = Vec::new();
+    match (spec.get("resourceAttributes"), spec.get("nonResourceAttributes")) {
+        (Some(_), Some(attributes)) => violations.push(Violation::invalid(
+            "spec.nonResourceAttributes",
+            attributes.clone(),
+            "cannot be specified in combination with resourceAttributes",
+        )),
+        (None, None) => violations.push(Violation::invalid(
+            "spec.resourceAttributes",
+            Value::Null,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        )),
+        _ => {}
+    }
+    let groups = spec["groups"].as_array().map_or(&[][..], Vec::as_slice);
+    if spec["user"].as_str().unwrap_or_default().is_empty() && groups.is_empty() {
+        let detail = "at least one of user or group must be specified";
+        violations.push(Violation::invalid("spec.user", "", detail));
+    }
+    if !violations.is_empty() {
+        // The real server leaves the kind out, too.
+        return Err(Status::invalid("authorization.k8s.io", "", "", causes(violations)));
+    }
+    Ok(json!({"allowed": groups.iter().any(|group| group == "system:masters")}))
+}
+
+/// pkg/registry/authentication/tokenreview, `Create`, of a server that has no authenticator of tokens.
+fn who_is_this(spec: &Value) -> Result<Value> {
+    if spec["token"].as_str().unwrap_or_default().is_empty() {
+        return Err(Status::bad_request("token is required for TokenReview in authentication"));
+    }
+    Ok(json!({"user": {}}))
+}

@@ -1,0 +1,186 @@
+//! GET, PUT and PATCH of `scale`: how many replicas there are to be, as an `autoscaling/v1` Scale.
+
+use crate::endpoints::patch::Patch;
+use crate::endpoints::{Part, apply, decode, update};
+use crate::registry::object::{self, metadata_mut};
+use crate::registry::{Kind, Scale};
+use crate::request::context::Call;
+use crate::request::info::Verb;
+use crate::request::options::{PatchType, WriteOptions, causes};
+use crate::response::Answer;
+use crate::status::{Result, Status};
+use flyball_schema::kinds;
+use flyball_schema::managed_fields::{self, Request};
+use flyball_schema::schema::Node;
+use flyball_schema::selector::LabelSelector;
+use flyball_schema::violation::Violation;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+const API_VERSION: &str = "autoscaling/v1";
+
+/// Does what a request to `scale` asks for.
+pub(crate) async fn handle(call: &Call) -> Result<Answer> {
+    match call.target.verb {
+        Verb::Get => get(call).await,
+        Verb::Update => {
+            let options = WriteOptions::update(&call.query, &call.headers)?;
+            let scale = decode::as_type(call, node(), "Scale", API_VERSION, options.field_validation)?;
+            write(call, &options, |old, now| {
+                let mut scale = scale.clone();
+                managed_fields::update(&request(old, &options, now), &mut scale);
+                Ok(scale)
+            })
+            .await
+        }
+        _ => patch(call).await,
+    }
+}
+
+async fn patch(call: &Call) -> Result<Answer> {
+    let kind = PatchType::read(call)?;
+    let options = WriteOptions::patch(&call.query, &call.headers, kind)?;
+    if kind == PatchType::Apply {
+        let (config, _) = decode::configuration(call)?;
+        return write(call, &options, |old, now| {
+            let applied = managed_fields::apply(&request(old, &options, now), &config, options.force);
+            Ok(applied.map_err(apply::refused)?.unwrap_or_else(|| old.clone()))
+        })
+        .await;
+    }
+    let patch = Patch::read(call, kind)?;
+    write(call, &options, |old, now| {
+        let mut scale = old.clone();
+        patch.apply(&mut scale, Some(node()))?;
+        managed_fields::update(&request(old, &options, now), &mut scale);
+        Ok(scale)
+    })
+    .await
+}
+
+fn node() -> Node<'static> {
+    kinds::builtin().schema("io.k8s.api.autoscaling.v1.Scale").expect("Scale is in the table")
+}
+
+fn request<'a>(old: &'a Value, options: &'a WriteOptions, now: &'a str) -> Request<'a> {
+    Request {
+        node: node(),
+        live: Some(old),
+        manager: &options.manager,
+        api_version: API_VERSION,
+        kind: "Scale",
+        subresource: Some("scale"),
+        reset: &["status"],
+        versions: &[],
+        now,
+    }
+}
+
+async fn get(call: &Call) -> Result<Answer> {
+    match call.store().get(call.key()).await {
+        Ok(Some(entry)) => {
+            let live = call.kind.present_value(&entry.value, entry.revision);
+            Ok(Answer::Other { code: StatusCode::OK, object: scale_of(&call.kind, &live)? })
+        }
+        Ok(None) => Err(call.not_found()),
+        Err(error) => call.store_failed(error),
+    }
+}
+
+/// Writes the number of replicas that `next` makes of the old Scale.
+// pkg/registry/apps/deployment/storage/storage.go, scaleUpdatedObjectInfo
+async fn write(call: &Call, options: &WriteOptions, next: impl Fn(&Value, &str) -> Result<Value>) -> Result<Answer> {
+    let api_version = call.kind.resource.api_version();
+    let replicas_path = paths(&call.kind).spec_replicas_path;
+    let owned = [(api_version.as_str(), replicas_path.trim_start_matches('.'))];
+    let written = update::write(call, Part::Scale, options.dry_run, |live| {
+        let live = live.ok_or_else(|| call.not_found())?;
+        let mut old = shown(&call.kind, live);
+        metadata_mut(&mut old).insert("managedFields".into(), managed_fields::scale_entries(live, &owned).into());
+        let scale = next(&old, &call.now())?;
+        decode::check_name(call, &scale)?;
+        check(call, &scale)?;
+        let mut object = live.clone();
+        *at_mut(&mut object, &replicas_path) = scale["spec"]["replicas"].as_i64().unwrap_or(0).into();
+        let metadata = metadata_mut(&mut object);
+        metadata.insert("resourceVersion".into(), object::text(&scale, "resourceVersion").into());
+        let entries = managed_fields::scaled_entries(live, &scale, &owned, &api_version);
+        metadata.insert("managedFields".into(), entries.into());
+        Ok(Some(object))
+    })
+    .await?;
+    match written {
+        Answer::Object { code, object, .. } => Ok(Answer::Other {
+            code,
+            object: scale_of(&call.kind, &object::decode(&object))?,
+        }),
+        other => Ok(other),
+    }
+}
+
+// pkg/apis/autoscaling/validation/validation.go, ValidateScale
+fn check(call: &Call, scale: &Value) -> Result<()> {
+    match scale["spec"]["replicas"].as_i64() {
+        Some(replicas) if replicas < 0 => {
+            let violation = Violation::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+            Err(Status::invalid("autoscaling", "Scale", call.name(), causes(vec![violation])))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where a kind keeps what Scale shows.
+fn paths(kind: &Kind) -> Scale {
+    let custom = kind.custom.as_ref().and_then(|custom| custom.scale.clone());
+    custom.unwrap_or_else(|| Scale {
+        spec_replicas_path: ".spec.replicas".into(),
+        status_replicas_path: ".status.replicas".into(),
+        label_selector_path: None,
+    })
+}
+
+fn scale_of(kind: &Kind, object: &Value) -> Result<Value> {
+    let path = paths(kind).spec_replicas_path;
+    if kind.custom.is_some() && at(object, &path).is_null() {
+        return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
+    }
+    Ok(shown(kind, object))
+}
+
+fn shown(kind: &Kind, object: &Value) -> Value {
+    let paths = paths(kind);
+    let mut metadata = Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object::metadata(object).get(field) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    let mut scale = json!({"kind": "Scale", "apiVersion": API_VERSION, "metadata": metadata, "spec": {},
+        "status": {"replicas": at(object, &paths.status_replicas_path).as_i64().unwrap_or(0)}});
+    if let Some(replicas) = at(object, &paths.spec_replicas_path).as_i64().filter(|replicas| *replicas != 0) {
+        scale["spec"]["replicas"] = replicas.into();
+    }
+    let selector = match (&kind.custom, &paths.label_selector_path) {
+        (Some(_), Some(path)) => at(object, path).as_str().map(str::to_owned),
+        (Some(_), None) => None,
+        (None, _) if kind.is("", "replicationcontrollers") => equalities(&object["spec"]["selector"]),
+        (None, _) => LabelSelector::from_value(&object["spec"]["selector"]).map(|selector| selector.to_string()),
+    };
+    if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+        scale["status"]["selector"] = selector.into();
+    }
+    scale
+}
+
+fn equalities(labels: &Value) -> Option<String> {
+    let equality = |(key, value): (&String, &Value)| format!("{key}={}", value.as_str().unwrap_or_default());
+    Some(labels.as_object()?.iter().map(equality).collect::<Vec<_>>().join(","))
+}
+
+fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
+    path.split('.').skip(1).fold(object, |value, name| &value[name])
+}
+
+fn at_mut<'a>(object: &'a mut Value, path: &str) -> &'a mut Value {
+    path.split('.').skip(1).fold(object, |value, name| &mut value[name])
+}
