@@ -1,7 +1,7 @@
 //! Whether a namespace, or a definition, takes new objects: mostly what the plugin NamespaceLifecycle decides.
 
 use crate::registry::object;
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::status::{Cause, Result, Status};
 use bytes::Bytes;
 use serde_json::Value;
@@ -10,21 +10,21 @@ use serde_json::Value;
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Refuses a new object in a namespace that is not there, or is about to go.
-pub(crate) async fn create(call: &Call, name: &str) -> Result<()> {
-    if call.kind.custom.as_ref().is_some_and(|custom| custom.is_terminating()) {
+pub(crate) async fn create(request: &ResourceRequest, name: &str) -> Result<()> {
+    if request.kind.custom.as_ref().is_some_and(|custom| custom.is_terminating()) {
         let why = "create not allowed while custom resource definition is terminating";
-        return Err(Status::forbidden(&call.kind.resource, name, why));
+        return Err(Status::forbidden(&request.kind.resource, name, why));
     }
-    let Some(namespace) = call.namespace() else {
+    let Some(namespace) = request.namespace() else {
         return Ok(());
     };
     let key = Bytes::from(format!("core/namespaces/{namespace}"));
-    let entry = match call.store().get(&key).await {
+    let entry = match request.store().get(&key).await {
         Ok(entry) => entry,
-        Err(error) => return call.store_failed(error),
+        Err(error) => return request.store_failed(error),
     };
     let Some(entry) = entry else {
-        let served = call.server.registry().served();
+        let served = request.server.registry().served();
         let kind = served.find("", "v1", "namespaces").expect("namespaces are built in");
         return Err(Status::not_found(&kind.resource, namespace));
     };
@@ -32,7 +32,7 @@ pub(crate) async fn create(call: &Call, name: &str) -> Result<()> {
         return Ok(());
     }
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-    let mut status = Status::forbidden(&call.kind.resource, name, why);
+    let mut status = Status::forbidden(&request.kind.resource, name, why);
     status.details.get_or_insert_default().causes.push(Cause {
         reason: "NamespaceTerminating".into(),
         message: format!("namespace {namespace} is being terminated"),
@@ -44,15 +44,15 @@ pub(crate) async fn create(call: &Call, name: &str) -> Result<()> {
 /// Refuses a pod that names a service account or a priority class which is not there, and gives it its priority.
 /// The account `default` need not be there: nothing here would make it.
 // plugin/pkg/admission: serviceaccount, priority
-pub(crate) async fn pod(call: &Call, pod: &mut Value) -> Result<()> {
-    let Some(namespace) = call.namespace().filter(|_| call.kind.is("", "pods")) else {
+pub(crate) async fn pod(request: &ResourceRequest, pod: &mut Value) -> Result<()> {
+    let Some(namespace) = request.namespace().filter(|_| request.kind.is("", "pods")) else {
         return Ok(());
     };
     let name = |pod: &Value, field: &str| pod["spec"][field].as_str().unwrap_or_default().to_owned();
-    let refused = |pod: &Value, why: String| Err(Status::forbidden(&call.kind.resource, object::name(pod), why));
+    let refused = |pod: &Value, why: String| Err(Status::forbidden(&request.kind.resource, object::name(pod), why));
     let account = name(pod, "serviceAccountName");
     if !matches!(account.as_str(), "" | "default")
-        && read(call, format!("core/serviceaccounts/{namespace}/{account}")).await?.is_none()
+        && read(request, format!("core/serviceaccounts/{namespace}/{account}")).await?.is_none()
     {
         let looked_up = format!("error looking up service account {namespace}/{account}");
         return refused(pod, format!("{looked_up}: serviceaccount {account:?} not found"));
@@ -61,7 +61,7 @@ pub(crate) async fn pod(call: &Call, pod: &mut Value) -> Result<()> {
     if class.is_empty() {
         return Ok(());
     }
-    match read(call, format!("scheduling.k8s.io/priorityclasses/{class}")).await? {
+    match read(request, format!("scheduling.k8s.io/priorityclasses/{class}")).await? {
         None => refused(pod, format!("no PriorityClass with name {class} was found")),
         Some(class) => {
             pod["spec"]["priority"] = class["value"].clone();
@@ -71,17 +71,17 @@ pub(crate) async fn pod(call: &Call, pod: &mut Value) -> Result<()> {
     }
 }
 
-async fn read(call: &Call, key: String) -> Result<Option<Value>> {
-    match call.store().get(key).await {
+async fn read(request: &ResourceRequest, key: String) -> Result<Option<Value>> {
+    match request.store().get(key).await {
         Ok(entry) => Ok(entry.map(|entry| object::decode(&entry.value))),
-        Err(error) => call.store_failed(error),
+        Err(error) => request.store_failed(error),
     }
 }
 
 /// Refuses the deletion of a namespace that no cluster can do without.
-pub(crate) fn delete(call: &Call, name: &str) -> Result<()> {
-    if call.kind.is("", "namespaces") && IMMORTAL.contains(&name) {
-        return Err(Status::forbidden(&call.kind.resource, name, "this namespace may not be deleted"));
+pub(crate) fn delete(request: &ResourceRequest, name: &str) -> Result<()> {
+    if request.kind.is("", "namespaces") && IMMORTAL.contains(&name) {
+        return Err(Status::forbidden(&request.kind.resource, name, "this namespace may not be deleted"));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::endpoints;
 use crate::registry::Kind;
 use crate::registry::allocate::FIRST_ADDRESS;
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::info::Route;
 use crate::server::ApiServer;
 use crate::status::{Result, Status};
@@ -37,9 +37,9 @@ async fn create(server: &ApiServer, path: &str, object: &Value) -> Result<()> {
     let kind = kind(server, &route)?;
     let mut headers = HeaderMap::new();
     headers.insert(header::USER_AGENT, HeaderValue::from_static("kube-apiserver"));
-    let mut call = Call::new(server.clone(), kind, route, headers);
-    call.body = object.to_string().into();
-    match endpoints::handle(&call).await {
+    let mut request = ResourceRequest::new(server.clone(), kind, route, headers);
+    request.body = object.to_string().into();
+    match endpoints::handle(&request).await {
         Err(status) if status.code != 409 => Err(status),
         _ => Ok(()),
     }

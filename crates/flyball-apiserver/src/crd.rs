@@ -7,9 +7,9 @@ mod instances;
 mod names;
 mod read;
 
-use crate::endpoints::{Part, Writer};
+use crate::endpoints::{Subresource, Writer};
 use crate::registry::{Kind, object};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::server::ApiServer;
 use crate::status::{Result, Status};
 use flyball_store::{Entry, Error, Expect, Op, Range};
@@ -35,11 +35,11 @@ pub(crate) struct Definition {
 }
 
 /// Brings what is served in line with the definitions, after one of them, or an object of theirs, changed.
-pub(crate) async fn settle(call: &Call) -> Result<()> {
-    let is_definition = call.kind.is(GROUP, PLURAL);
-    let is_last_of_its_kind = call.kind.custom.as_ref().is_some_and(|custom| custom.is_terminating());
+pub(crate) async fn settle(request: &ResourceRequest) -> Result<()> {
+    let is_definition = request.kind.is(GROUP, PLURAL);
+    let is_last_of_its_kind = request.kind.custom.as_ref().is_some_and(|custom| custom.is_terminating());
     match is_definition || is_last_of_its_kind {
-        true => refresh(&call.server).await,
+        true => refresh(&request.server).await,
         false => Ok(()),
     }
 }
@@ -101,7 +101,7 @@ async fn write_status(server: &ApiServer, kind: &Kind, definition: &Definition, 
     let writer = Writer {
         kind,
         others: &[],
-        part: Part::Status,
+        subresource: Subresource::Status,
         manager: "kube-apiserver",
         now: &now,
     };

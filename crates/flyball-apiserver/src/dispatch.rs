@@ -3,7 +3,7 @@
 use crate::encoding::output::{self, Output};
 use crate::endpoints;
 use crate::http::body::Body;
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::duration;
 use crate::status::Result;
 use bytes::Bytes;
@@ -13,26 +13,26 @@ use http::{HeaderValue, Response};
 use std::future::Future;
 
 /// Answers a request to a resource.
-pub(crate) async fn answer(mut call: Call, body: impl Future<Output = Result<Bytes>>) -> Response<Body> {
-    let output = match Output::choose(&call.headers, &call.query, &call.kind, call.target.verb) {
+pub(crate) async fn answer(mut request: ResourceRequest, body: impl Future<Output = Result<Bytes>>) -> Response<Body> {
+    let output = match Output::choose(&request.headers, &request.query, &request.kind, request.target.verb) {
         Ok(output) => output,
-        Err(status) => return output::refuse(&call.headers, &call.query, &status),
+        Err(status) => return output::refuse(&request.headers, &request.query, &status),
     };
-    if let Err(status) = duration::check_timeout(&call) {
-        return output::refuse(&call.headers, &call.query, &status);
+    if let Err(status) = duration::check_timeout(&request) {
+        return output::refuse(&request.headers, &request.query, &status);
     }
-    let answer = match call.reads_body() {
+    let answer = match request.reads_body() {
         true => match body.await {
             Ok(body) => {
-                call.body = body;
-                endpoints::handle(&call).await
+                request.body = body;
+                endpoints::handle(&request).await
             }
             Err(status) => Err(status),
         },
-        false => endpoints::handle(&call).await,
+        false => endpoints::handle(&request).await,
     };
-    let mut response = output.respond(answer, &call.server.clock());
-    for warning in call.warnings() {
+    let mut response = output.respond(answer, &request.server.clock());
+    for warning in request.warnings() {
         if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", go_text::quote(&warning))) {
             response.headers_mut().append(WARNING, value);
         }

@@ -13,7 +13,7 @@ pub(crate) mod update;
 pub(crate) mod watch;
 
 use crate::registry::Kind;
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::info::Verb;
 use crate::request::options::PatchType;
 use crate::response::Answer;
@@ -25,41 +25,41 @@ pub(crate) use crate::registry::field_manager::Writer;
 pub(crate) use delete::purge;
 
 /// Does what a request asks for.
-pub(crate) async fn handle(call: &Call) -> Result<Answer> {
-    if let Some(warning) = deprecation(&call.kind) {
-        call.warn(warning);
+pub(crate) async fn handle(request: &ResourceRequest) -> Result<Answer> {
+    if let Some(warning) = deprecation(&request.kind) {
+        request.warn(warning);
     }
-    check_name(call)?;
-    let part = match call.target.subresource.as_deref() {
-        None => Part::Whole,
-        Some("status") => Part::Status,
-        Some("scale") => return scale::handle(call).await,
-        Some("binding") => return binding::bind(call).await,
-        Some("eviction") => return eviction::evict(call).await,
-        Some("finalize") => Part::Finalize,
-        Some(name) => return Err(unsupported(call, name).await),
+    check_name(request)?;
+    let subresource = match request.target.subresource.as_deref() {
+        None => Subresource::Whole,
+        Some("status") => Subresource::Status,
+        Some("scale") => return scale::handle(request).await,
+        Some("binding") => return binding::bind(request).await,
+        Some("eviction") => return eviction::evict(request).await,
+        Some("finalize") => Subresource::Finalize,
+        Some(name) => return Err(unsupported(request, name).await),
     };
-    match call.target.verb {
-        Verb::Create if review::is_question(call) => review::answer(call),
-        Verb::Create if binding::is_named(call) => binding::bind_named(call).await,
-        Verb::Create => create::create(call).await,
-        Verb::Get => get::get(call).await,
-        Verb::List => list::list(call).await,
-        Verb::Watch => watch::watch(call).await,
-        Verb::Update => update::update(call, part).await,
-        Verb::Patch => match PatchType::read(call)? {
-            PatchType::Apply => apply::apply(call, part).await,
-            patch => patch::patch(call, part, patch).await,
+    match request.target.verb {
+        Verb::Create if review::is_question(request) => review::answer(request),
+        Verb::Create if binding::is_named(request) => binding::bind_named(request).await,
+        Verb::Create => create::create(request).await,
+        Verb::Get => get::get(request).await,
+        Verb::List => list::list(request).await,
+        Verb::Watch => watch::watch(request).await,
+        Verb::Update => update::update(request, subresource).await,
+        Verb::Patch => match PatchType::read(request)? {
+            PatchType::Apply => apply::apply(request, subresource).await,
+            patch => patch::patch(request, subresource, patch).await,
         },
-        Verb::Delete => delete::delete(call).await,
-        Verb::DeleteCollection => delete::delete_collection(call).await,
+        Verb::Delete => delete::delete(request).await,
+        Verb::DeleteCollection => delete::delete_collection(request).await,
         Verb::Proxy | Verb::None => Err(Status::method_not_allowed()),
     }
 }
 
-/// Which part of an object a request writes.
+/// Which subresource of an object a request writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum Subresource {
     /// All but what has a subresource of its own.
     Whole,
     /// `status`.
@@ -72,15 +72,15 @@ pub(crate) enum Part {
     Binding,
 }
 
-impl Part {
+impl Subresource {
     /// The subresource, as managedFields name it.
     pub(crate) fn subresource(self) -> Option<&'static str> {
         match self {
-            Part::Whole => None,
-            Part::Status => Some("status"),
-            Part::Finalize => Some("finalize"),
-            Part::Scale => Some("scale"),
-            Part::Binding => Some("binding"),
+            Subresource::Whole => None,
+            Subresource::Status => Some("status"),
+            Subresource::Finalize => Some("finalize"),
+            Subresource::Scale => Some("scale"),
+            Subresource::Binding => Some("binding"),
         }
     }
 }
@@ -98,16 +98,16 @@ fn deprecation(kind: &Kind) -> Option<&str> {
 }
 
 /// What is said of a subresource that is listed but not served.
-async fn unsupported(call: &Call, subresource: &str) -> Status {
-    match call.store().get(call.key()).await {
-        Ok(None) => call.not_found(),
-        _ => Status::method_not_supported(&call.kind.resource, subresource),
+async fn unsupported(request: &ResourceRequest, subresource: &str) -> Status {
+    match request.store().get(request.key()).await {
+        Ok(None) => request.not_found(),
+        _ => Status::method_not_supported(&request.kind.resource, subresource),
     }
 }
 
 // apiserver/pkg/registry/generic/registry/store.go, NamespaceKeyFunc
-fn check_name(call: &Call) -> Result<()> {
-    let Some(name) = call.target.name.as_deref() else {
+fn check_name(request: &ResourceRequest) -> Result<()> {
+    let Some(name) = request.target.name.as_deref() else {
         return Ok(());
     };
     match &names::path_segment(name)[..] {

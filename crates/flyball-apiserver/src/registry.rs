@@ -51,12 +51,12 @@ pub struct Kind {
     root: Option<SchemaId>,
     head: String,
     /// The definition it came from; none for a built-in kind.
-    pub custom: Option<Custom>,
+    pub custom: Option<CrdVersion>,
 }
 
 /// What a CustomResourceDefinition says of one version, beyond its type.
 #[derive(Clone, Debug, Default)]
-pub struct Custom {
+pub struct CrdVersion {
     /// The definition's name, such as `greetings.example.dev`.
     pub name: String,
     /// The definition's uid.
@@ -83,7 +83,7 @@ pub struct Custom {
     pub open_api_v3_schema: serde_json::Value,
 }
 
-impl Custom {
+impl CrdVersion {
     /// Whether the definition is being deleted.
     pub fn is_terminating(&self) -> bool {
         self.terminating.load(Ordering::Relaxed)
@@ -121,7 +121,7 @@ impl Kind {
     }
 
     /// One version of a custom resource.
-    pub fn custom(resource: Resource, custom: Custom) -> Kind {
+    pub fn custom(resource: Resource, custom: CrdVersion) -> Kind {
         let structural = custom.versions.get(&*resource.version).cloned().unwrap_or_else(Structural::anything);
         let (types, root) = (Types::Custom(structural.schemas), structural.root);
         let head = object::head(&resource.api_version(), &resource.kind);

@@ -6,11 +6,11 @@ use crate::encoding::output;
 use crate::http::body::Body;
 use crate::nonresource::{self, Documents};
 use crate::registry::{Kind, Registry};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::info::Route;
 use crate::routing::{self, Resolved};
 use crate::status::{Result, Status};
-use crate::watch_cache::Frames;
+use crate::watch_cache::EncodedEventCache;
 use crate::{bootstrap, dispatch};
 use bytes::Bytes;
 use flyball_schema::kinds;
@@ -34,7 +34,7 @@ pub(crate) struct Inner {
     store: Store,
     registry: Registry,
     clock: Clock,
-    frames: Frames,
+    frames: EncodedEventCache,
     documents: Documents,
     definitions: tokio::sync::Mutex<Definitions>,
     /// Follows the definitions that other servers on the same store write.
@@ -62,7 +62,7 @@ impl ApiServer {
             store,
             registry,
             clock: Clock::start(),
-            frames: Frames::default(),
+            frames: EncodedEventCache::default(),
             documents: Documents::default(),
             definitions: tokio::sync::Mutex::default(),
             following: OnceLock::new(),
@@ -91,7 +91,7 @@ impl ApiServer {
     }
 
     /// The lines of watches.
-    pub(crate) fn frames(&self) -> &Frames {
+    pub(crate) fn frames(&self) -> &EncodedEventCache {
         &self.0.frames
     }
 
@@ -112,8 +112,8 @@ impl ApiServer {
         let headers = &parts.headers;
         let response = match routing::resolve(&served, &route) {
             Resolved::Kind(kind) => {
-                let call = Call::new(self.clone(), kind, route, headers.clone());
-                dispatch::answer(call, read(body)).await
+                let request = ResourceRequest::new(self.clone(), kind, route, headers.clone());
+                dispatch::answer(request, read(body)).await
             }
             Resolved::Refused(status) => output::refuse(headers, &route.query, &status),
             Resolved::Missing(target) => nonresource::not_found(headers, &route.query, target),

@@ -11,9 +11,9 @@ const KEPT: usize = 256;
 
 /// The lines made last.
 #[derive(Default)]
-pub(crate) struct Frames(Mutex<VecDeque<(Arc<Event>, Change, Bytes)>>);
+pub(crate) struct EncodedEventCache(Mutex<VecDeque<(Arc<Event>, Change, Bytes)>>);
 
-impl Frames {
+impl EncodedEventCache {
     /// A change of the store as watchers see it.
     pub fn event(&self, event: &Arc<Event>, change: Change) -> WatchEvent {
         WatchEvent {

@@ -1,7 +1,7 @@
 //! From a definition to the kinds that it brings, one for each served version.
 
 use crate::crd::{Definition, conditions};
-use crate::registry::{Custom, Kind, Scale, object};
+use crate::registry::{CrdVersion, Kind, Scale, object};
 use flyball_schema::crd::{self, Structural};
 use flyball_schema::print::CustomColumn;
 use flyball_schema::resource::{Resource, Subresource};
@@ -42,7 +42,7 @@ pub(crate) fn kinds(definition: &Value, revision: u64, old: Option<&Definition>)
     let named = |version: &Value| (text(&version["name"]), structural(version));
     let types = Arc::new(versions.iter().map(named).collect());
     let kind = |version: &Value| {
-        let custom = Custom {
+        let custom = CrdVersion {
             since: revision,
             versions: Arc::clone(&types),
             ..custom(definition, version)
@@ -115,12 +115,12 @@ fn resource(definition: &Value, version: &Value) -> Resource {
     }
 }
 
-fn custom(definition: &Value, version: &Value) -> Custom {
+fn custom(definition: &Value, version: &Value) -> CrdVersion {
     let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let stored = versions.iter().find(|version| version["storage"] == true);
     let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
     let fields = version["selectableFields"].as_array().into_iter().flatten();
-    Custom {
+    CrdVersion {
         name: object::name(definition).to_owned(),
         uid: object::text(definition, "uid").to_owned(),
         storage_version: stored.map(|version| text(&version["name"])).unwrap_or_default(),
@@ -130,7 +130,7 @@ fn custom(definition: &Value, version: &Value) -> Custom {
         status: version["subresources"]["status"].is_object(),
         deprecation_warning: deprecation(definition, version),
         open_api_v3_schema: version["schema"]["openAPIV3Schema"].clone(),
-        ..Custom::default()
+        ..CrdVersion::default()
     }
 }
 

@@ -1,9 +1,9 @@
 //! PATCH with an applied configuration: server-side apply.
 
-use crate::endpoints::{Part, decode, update};
+use crate::endpoints::{Subresource, decode, update};
 use crate::registry::field_manager::Author;
 use crate::registry::{object, prepare};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::{FieldValidation, PatchType, WriteOptions};
 use crate::response::Answer;
 use crate::status::{Cause, Result, Status};
@@ -12,30 +12,30 @@ use http::StatusCode;
 use serde_json::Value;
 
 /// Merges the configuration into the object, or creates the object from it.
-pub(crate) async fn apply(call: &Call, part: Part) -> Result<Answer> {
-    let options = WriteOptions::patch(&call.query, &call.headers, PatchType::Apply)?;
-    let (config, complaints) = decode::configuration(call)?;
-    let author = Author::of(call, part, &options);
-    update::write(call, part, options.dry_run, |live| {
-        if live.is_none() && part != Part::Whole {
-            return Err(call.not_found());
+pub(crate) async fn apply(request: &ResourceRequest, subresource: Subresource) -> Result<Answer> {
+    let options = WriteOptions::patch(&request.query, &request.headers, PatchType::Apply)?;
+    let (config, complaints) = decode::configuration(request)?;
+    let author = Author::of(request, subresource, &options);
+    update::write(request, subresource, options.dry_run, |live| {
+        if live.is_none() && subresource != Subresource::Whole {
+            return Err(request.not_found());
         }
         let applied = author.apply(live, &config, options.force).map_err(refused)?;
-        strict(call, &options, &complaints)?;
+        strict(request, &options, &complaints)?;
         let Some(object) = applied else { return Ok(None) };
-        fit(call, object, live).map(Some)
+        fit(request, object, live).map(Some)
     })
     .await
 }
 
-fn strict(call: &Call, options: &WriteOptions, complaints: &[String]) -> Result<()> {
+fn strict(request: &ResourceRequest, options: &WriteOptions, complaints: &[String]) -> Result<()> {
     match options.field_validation {
         FieldValidation::Strict if !complaints.is_empty() => {
             let why = format!("error strict decoding YAML: {}", complaints.join("; "));
             Err(Status::bad_request(why))
         }
         FieldValidation::Warn => {
-            complaints.iter().for_each(|complaint| call.warn(complaint));
+            complaints.iter().for_each(|complaint| request.warn(complaint));
             Ok(())
         }
         _ => Ok(()),
@@ -43,17 +43,17 @@ fn strict(call: &Call, options: &WriteOptions, complaints: &[String]) -> Result<
 }
 
 /// Makes the merged object one of its kind again.
-fn fit(call: &Call, object: Value, live: Option<&Value>) -> Result<Value> {
-    let (mut object, _) = decode::value(&call.kind, object)
+fn fit(request: &ResourceRequest, object: Value, live: Option<&Value>) -> Result<Value> {
+    let (mut object, _) = decode::value(&request.kind, object)
         .map_err(|why| Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why))?;
     let uid = object::text(&object, "uid");
     if live.is_none() && !uid.is_empty() {
         let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
-        return Err(Status::conflict(&call.kind.resource, call.name(), why));
+        return Err(Status::conflict(&request.kind.resource, request.name(), why));
     }
-    decode::check_namespace(call, &mut object)?;
-    decode::check_name(call, &object)?;
-    prepare::complete(&call.kind, &mut object);
+    decode::check_namespace(request, &mut object)?;
+    decode::check_name(request, &object)?;
+    prepare::complete(&request.kind, &mut object);
     Ok(object)
 }
 

@@ -1,9 +1,9 @@
 //! POST: a new object.
 
-use crate::endpoints::{Part, decode};
+use crate::endpoints::{Subresource, decode};
 use crate::registry::field_manager::Author;
 use crate::registry::{allocate, object, prepare, warn};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::WriteOptions;
 use crate::response::Answer;
 use crate::status::{Result, Status};
@@ -17,56 +17,56 @@ use serde_json::Value;
 const MOST_NAMES: usize = 8;
 
 /// Stores a new object.
-pub(crate) async fn create(call: &Call) -> Result<Answer> {
-    let options = WriteOptions::create(&call.query, &call.headers)?;
-    let mut object = decode::object(call, &options)?;
+pub(crate) async fn create(request: &ResourceRequest) -> Result<Answer> {
+    let options = WriteOptions::create(&request.query, &request.headers)?;
+    let mut object = decode::object(request, &options)?;
     prepare::wipe(&mut object);
-    decode::check_namespace(call, &mut object)?;
-    prepare::fill(&call.kind, &mut object);
-    own(call, &options, &mut object);
-    store(call, object, options.dry_run).await
+    decode::check_namespace(request, &mut object)?;
+    prepare::fill(&request.kind, &mut object);
+    own(request, &options, &mut object);
+    store(request, object, options.dry_run).await
 }
 
 /// Records who owns the fields of a new object.
-pub(crate) fn own(call: &Call, options: &WriteOptions, object: &mut Value) {
-    Author::of(call, Part::Whole, options).update(None, object);
+pub(crate) fn own(request: &ResourceRequest, options: &WriteOptions, object: &mut Value) {
+    Author::of(request, Subresource::Whole, options).update(None, object);
 }
 
 /// Stores an object that has been decoded, defaulted and is owned, under its own name or one made for it.
-pub(crate) async fn store(call: &Call, object: Value, dry_run: bool) -> Result<Answer> {
-    admission::create(call, object::name(&object)).await?;
+pub(crate) async fn store(request: &ResourceRequest, object: Value, dry_run: bool) -> Result<Answer> {
+    admission::create(request, object::name(&object)).await?;
     let mut object = object;
-    admission::pod(call, &mut object).await?;
-    warn::owners(call, &mut object);
+    admission::pod(request, &mut object).await?;
+    warn::owners(request, &mut object);
     let mut names = 0;
     loop {
         let mut new = object.clone();
         let generated = prepare::generate_name(&mut new);
-        prepare::create(&call.kind, &mut new, &call.now());
-        prepare::check(&call.kind, Part::Whole, &new, None)?;
-        allocate::assign(&call.kind, &mut new)?;
+        prepare::create(&request.kind, &mut new, &request.now());
+        prepare::check(&request.kind, Subresource::Whole, &new, None)?;
+        allocate::assign(&request.kind, &mut new)?;
         let name = object::name(&new).to_owned();
-        match commit(call, new, dry_run).await? {
+        match commit(request, new, dry_run).await? {
             Outcome::Stored(stored) => {
-                warn::finalizers(call, &object, None);
-                warn::oddities(call, &object);
-                warn::unenforced(call);
-                crd::settle(call).await?;
+                warn::finalizers(request, &object, None);
+                warn::oddities(request, &object);
+                warn::unenforced(request);
+                crd::settle(request).await?;
                 return Ok(Answer::Object {
                     code: StatusCode::CREATED,
-                    kind: call.kind.clone(),
+                    kind: request.kind.clone(),
                     object: stored,
                 });
             }
-            Outcome::Taken(key) => match allocate::refusal(&call.kind, &key, &object) {
+            Outcome::Taken(key) => match allocate::refusal(&request.kind, &key, &object) {
                 Some(status) => return Err(status),
                 None => continue,
             },
-            Outcome::Exists(existing) if !generated => return Err(exists(call, &name, existing.as_deref())),
+            Outcome::Exists(existing) if !generated => return Err(exists(request, &name, existing.as_deref())),
             Outcome::Exists(_) => names += 1,
         }
         if names == MOST_NAMES {
-            return Err(Status::no_name_left(&call.kind.resource, &name));
+            return Err(Status::no_name_left(&request.kind.resource, &name));
         }
     }
 }
@@ -81,36 +81,36 @@ enum Outcome {
     Taken(Bytes),
 }
 
-async fn commit(call: &Call, object: Value, dry_run: bool) -> Result<Outcome> {
-    let key = call.kind.key(call.namespace(), object::name(&object));
+async fn commit(request: &ResourceRequest, object: Value, dry_run: bool) -> Result<Outcome> {
+    let key = request.kind.key(request.namespace(), object::name(&object));
     if dry_run {
-        return match call.store().get(&key).await {
+        return match request.store().get(&key).await {
             Ok(None) => Ok(Outcome::Stored(object::encode_unstored(&object))),
             Ok(Some(entry)) => Ok(Outcome::Exists(Some(Box::new(entry)))),
-            Err(error) => call.store_failed(error),
+            Err(error) => request.store_failed(error),
         };
     }
     if !object::text(&object, "resourceVersion").is_empty() {
         let why = "resourceVersion should not be set on objects to be created";
         return Err(Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why));
     }
-    let mut ops = allocate::ops(&call.kind, Some(&object), None);
-    ops.insert(0, Op::put(key.clone(), call.kind.stored(object), Expect::Absent));
-    match call.store().commit(ops).await {
+    let mut ops = allocate::ops(&request.kind, Some(&object), None);
+    ops.insert(0, Op::put(key.clone(), request.kind.stored(object), Expect::Absent));
+    match request.store().commit(ops).await {
         Ok(committed) => {
             let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
-            Ok(Outcome::Stored(call.kind.present(&entry.value, entry.revision)))
+            Ok(Outcome::Stored(request.kind.present(&entry.value, entry.revision)))
         }
         Err(Error::Conflict { key: other, current, .. }) => Ok(match other == key {
             true => Outcome::Exists(current),
             false => Outcome::Taken(other),
         }),
-        Err(error) => call.store_failed(error),
+        Err(error) => request.store_failed(error),
     }
 }
 
-fn exists(call: &Call, name: &str, existing: Option<&Entry>) -> Status {
-    let mut status = Status::already_exists(&call.kind.resource, name);
+fn exists(request: &ResourceRequest, name: &str, existing: Option<&Entry>) -> Status {
+    let mut status = Status::already_exists(&request.kind.resource, name);
     let is_deleting = |entry: &Entry| object::peek(&entry.value).metadata.deletion_timestamp.is_some();
     if existing.is_some_and(is_deleting) {
         status.message = format!("object is being deleted: {}", status.message);

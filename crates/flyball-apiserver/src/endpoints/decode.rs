@@ -4,7 +4,7 @@ mod custom;
 
 use crate::encoding::negotiate::{self, Encoding};
 use crate::registry::{Kind, object};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::{FieldValidation, WriteOptions};
 use crate::status::{Result, Status};
 use flyball_schema::decode::{self, DecodeError, Decoded, Document, TypeMeta};
@@ -12,25 +12,25 @@ use flyball_schema::protobuf::{self, Envelope};
 use flyball_schema::schema::Node;
 use serde_json::Value;
 
-/// Decodes the body as an object of the call's kind, and deals with unknown and duplicate fields.
-pub(crate) fn object(call: &Call, options: &WriteOptions) -> Result<Value> {
-    let resource = &call.kind.resource;
-    match (&call.kind.custom, call.kind.node()) {
-        (None, Some(node)) => as_type(call, node, &resource.kind, &resource.api_version(), options.field_validation),
-        _ => custom::object(call, options),
+/// Decodes the body as an object of the request's kind, and deals with unknown and duplicate fields.
+pub(crate) fn object(request: &ResourceRequest, options: &WriteOptions) -> Result<Value> {
+    let resource = &request.kind.resource;
+    match (&request.kind.custom, request.kind.node()) {
+        (None, Some(node)) => as_type(request, node, &resource.kind, &resource.api_version(), options.field_validation),
+        _ => custom::object(request, options),
     }
 }
 
 /// Decodes the body as an object of a built-in type.
 pub(crate) fn as_type(
-    call: &Call,
+    request: &ResourceRequest,
     node: Node<'_>,
     own_kind: &str,
     own_version: &str,
     validation: FieldValidation,
 ) -> Result<Value> {
-    let given = Given::read(call, own_kind)?;
-    let meta = given.type_meta().map_err(|error| unrecognized(call, own_kind, error))?;
+    let given = Given::read(request, own_kind)?;
+    let meta = given.type_meta().map_err(|error| unrecognized(request, own_kind, error))?;
     let kind = if meta.kind.is_empty() {
         own_kind.to_owned()
     } else {
@@ -43,12 +43,12 @@ pub(crate) fn as_type(
     };
     let unfit = |why: String| unfit(own_kind, &kind, &api_version, why);
     if kind != own_kind || api_version != own_version {
-        return Err(wrong_kind(call, (own_kind, own_version), (&kind, &api_version)));
+        return Err(wrong_kind(request, (own_kind, own_version), (&kind, &api_version)));
     }
     let Decoded { mut value, complaints } = given.typed(node).map_err(unfit)?;
     value["apiVersion"] = own_version.into();
     value["kind"] = own_kind.into();
-    report(call, validation, complaints, unfit)?;
+    report(request, validation, complaints, unfit)?;
     Ok(value)
 }
 
@@ -59,12 +59,12 @@ enum Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    fn read(call: &'a Call, own_kind: &str) -> Result<Given<'a>> {
-        match negotiate::body(&call.headers)? {
-            Encoding::Protobuf => Envelope::read(&call.body)
+    fn read(request: &'a ResourceRequest, own_kind: &str) -> Result<Given<'a>> {
+        match negotiate::body(&request.headers)? {
+            Encoding::Protobuf => Envelope::read(&request.body)
                 .map(Given::Protobuf)
-                .map_err(|error| unrecognized(call, own_kind, error)),
-            _ => document(call, own_kind).map(Given::Text),
+                .map_err(|error| unrecognized(request, own_kind, error)),
+            _ => document(request, own_kind).map(Given::Text),
         }
     }
 
@@ -89,18 +89,18 @@ impl<'a> Given<'a> {
     }
 }
 
-fn document(call: &Call, own_kind: &str) -> Result<Document> {
-    let document = match negotiate::body(&call.headers)? {
-        Encoding::Json => Document::json(&call.body),
-        Encoding::Yaml => Document::yaml(&call.body),
+fn document(request: &ResourceRequest, own_kind: &str) -> Result<Document> {
+    let document = match negotiate::body(&request.headers)? {
+        Encoding::Json => Document::json(&request.body),
+        Encoding::Yaml => Document::yaml(&request.body),
         // The real server closes the connection.
         Encoding::Protobuf => return Err(Status::unsupported_media_type(&negotiate::OBJECTS[..2])),
     };
-    document.map_err(|error| unrecognized(call, own_kind, error))
+    document.map_err(|error| unrecognized(request, own_kind, error))
 }
 
-fn unrecognized(call: &Call, own_kind: &str, why: impl std::fmt::Display) -> Status {
-    let summary = decode::summary(&call.body);
+fn unrecognized(request: &ResourceRequest, own_kind: &str, why: impl std::fmt::Display) -> Status {
+    let summary = decode::summary(&request.body);
     Status::bad_request(format!(
         "the object provided is unrecognized (must be of type {own_kind}): {why} ({summary})"
     ))
@@ -112,9 +112,9 @@ fn unfit(own_kind: &str, given: &str, api_version: &str, why: String) -> Status 
 }
 
 /// What Go's scheme says of an object of another kind: it does not know it, or cannot convert it.
-fn wrong_kind(call: &Call, own: (&str, &str), given: (&str, &str)) -> Status {
+fn wrong_kind(request: &ResourceRequest, own: (&str, &str), given: (&str, &str)) -> Status {
     let (group, version) = given.1.rsplit_once('/').unwrap_or(("", given.1));
-    let served = call.server.registry().served();
+    let served = request.server.registry().served();
     let known = served.kinds().filter(|kind| kind.custom.is_none()).any(|kind| {
         let its = &kind.resource;
         *its.group == *group && *its.version == *version && *its.kind == *given.0
@@ -195,8 +195,8 @@ fn object_patch(body: &[u8], refused: impl Fn(String) -> Status) -> Result<(Valu
 }
 
 /// The configuration in the body of an apply, and what strictness has against it.
-pub(crate) fn configuration(call: &Call) -> Result<(Value, Vec<String>)> {
-    let decoded = Document::yaml(&call.body).and_then(Document::untyped);
+pub(crate) fn configuration(request: &ResourceRequest) -> Result<(Value, Vec<String>)> {
+    let decoded = Document::yaml(&request.body).and_then(Document::untyped);
     let decoded = decoded.map_err(|error| match error {
         DecodeError::Yaml(why) => {
             Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
@@ -208,7 +208,7 @@ pub(crate) fn configuration(call: &Call) -> Result<(Value, Vec<String>)> {
 
 /// Warns of unknown and duplicate fields, or fails because of them, as the client wishes.
 pub(crate) fn report(
-    call: &Call,
+    request: &ResourceRequest,
     validation: FieldValidation,
     complaints: Vec<String>,
     fail: impl FnOnce(String) -> Status,
@@ -217,7 +217,7 @@ pub(crate) fn report(
         FieldValidation::Ignore => Ok(()),
         _ if complaints.is_empty() => Ok(()),
         FieldValidation::Warn => {
-            complaints.into_iter().for_each(|complaint| call.warn(complaint));
+            complaints.into_iter().for_each(|complaint| request.warn(complaint));
             Ok(())
         }
         FieldValidation::Strict => Err(fail(format!("strict decoding error: {}", complaints.join(", ")))),
@@ -226,8 +226,8 @@ pub(crate) fn report(
 
 /// Gives the object the namespace of the request, and refuses another.
 // apiserver/pkg/registry/rest/meta.go, EnsureObjectNamespaceMatchesRequestNamespace
-pub(crate) fn check_namespace(call: &Call, object: &mut Value) -> Result<()> {
-    let wanted = call.namespace().unwrap_or_default();
+pub(crate) fn check_namespace(request: &ResourceRequest, object: &mut Value) -> Result<()> {
+    let wanted = request.namespace().unwrap_or_default();
     let given = object::text(object, "namespace");
     if given == wanted {
         return Ok(());
@@ -244,8 +244,8 @@ pub(crate) fn check_namespace(call: &Call, object: &mut Value) -> Result<()> {
 }
 
 /// Refuses an object of another name than the path has.
-pub(crate) fn check_name(call: &Call, object: &Value) -> Result<()> {
-    let name = call.name();
+pub(crate) fn check_name(request: &ResourceRequest, object: &Value) -> Result<()> {
+    let name = request.name();
     match object::name(object) {
         "" => {
             let why = "was undeterminable: name must be provided";

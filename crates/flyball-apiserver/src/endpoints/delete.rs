@@ -6,7 +6,7 @@ mod mark;
 use crate::endpoints::filter::Filter;
 use crate::endpoints::list;
 use crate::registry::{Kind, allocate, object};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::{DeleteOptions, ListOptions};
 use crate::response::Answer;
 use crate::server::ApiServer;
@@ -19,33 +19,33 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// Deletes one object.
-pub(crate) async fn delete(call: &Call) -> Result<Answer> {
-    let options = DeleteOptions::read(call)?;
-    if call.kind.is("batch", "jobs") && options.propagation().is_none() {
+pub(crate) async fn delete(request: &ResourceRequest) -> Result<Answer> {
+    let options = DeleteOptions::read(request)?;
+    if request.kind.is("batch", "jobs") && options.propagation().is_none() {
         // pkg/registry/batch/job/storage/storage.go, Delete
-        call.warn(
+        request.warn(
             "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
              them or set propagationPolicy=Orphan to suppress this warning",
         );
     }
-    delete_one(call, call.namespace(), call.name(), &options).await
+    delete_one(request, request.namespace(), request.name(), &options).await
 }
 
 /// Deletes the objects that a request means, one by one, and answers with what they were.
-pub(crate) async fn delete_collection(call: &Call) -> Result<Answer> {
-    let list_options = ListOptions::list(&call.query)?;
-    let filter = Filter::read(call, &list_options)?;
-    let options = DeleteOptions::read(call)?;
-    let found = list::find(call, &list_options, &filter).await?;
+pub(crate) async fn delete_collection(request: &ResourceRequest) -> Result<Answer> {
+    let list_options = ListOptions::list(&request.query)?;
+    let filter = Filter::read(request, &list_options)?;
+    let options = DeleteOptions::read(request)?;
+    let found = list::find(request, &list_options, &filter).await?;
     for entry in &found.entries {
         let metadata = object::peek(&entry.value).metadata;
         let namespace = Some(&*metadata.namespace).filter(|namespace| !namespace.is_empty());
-        match delete_one(call, namespace, &metadata.name, &options).await {
+        match delete_one(request, namespace, &metadata.name, &options).await {
             Err(status) if status.code != 404 => return Err(status),
             _ => {}
         }
     }
-    Ok(found.answer(call, &filter))
+    Ok(found.answer(request, &filter))
 }
 
 /// What is to be done with an object that somebody wants gone.
@@ -62,28 +62,28 @@ enum Step {
 
 /// Deletes the object of a name.
 pub(crate) async fn delete_one(
-    call: &Call,
+    request: &ResourceRequest,
     namespace: Option<&str>,
     name: &str,
     options: &DeleteOptions,
 ) -> Result<Answer> {
-    let key = call.kind.key(namespace, name);
-    admission::delete(call, name)?;
+    let key = request.kind.key(namespace, name);
+    admission::delete(request, name)?;
     loop {
-        let entry = match call.store().get(&key).await {
+        let entry = match request.store().get(&key).await {
             Ok(Some(entry)) => entry,
-            Ok(None) => return Err(Status::not_found(&call.kind.resource, name)),
-            Err(error) => return call.store_failed(error),
+            Ok(None) => return Err(Status::not_found(&request.kind.resource, name)),
+            Err(error) => return request.store_failed(error),
         };
-        let live = call.kind.present_value(&entry.value, entry.revision);
-        grace::check(&call.kind, &live, options)?;
-        let step = mark::step(&call.kind, &live, options, call.server.clock().now());
+        let live = request.kind.present_value(&entry.value, entry.revision);
+        grace::check(&request.kind, &live, options)?;
+        let step = mark::step(&request.kind, &live, options, request.server.clock().now());
         if options.dry_run() {
-            return Ok(rehearse(live, step).answer(&call.kind, options));
+            return Ok(rehearse(live, step).answer(&request.kind, options));
         }
-        if let Some(left) = take(&call.server, &call.kind, &entry, live, step).await? {
-            crd::settle(call).await?;
-            return Ok(left.answer(&call.kind, options));
+        if let Some(left) = take(&request.server, &request.kind, &entry, live, step).await? {
+            crd::settle(request).await?;
+            return Ok(left.answer(&request.kind, options));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which objects a list, a watch or a deletecollection means.
 
 use crate::registry::{Kind, object};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::ListOptions;
 use crate::status::{Result, Status};
 use flyball_schema::selector::{FieldSelector, LabelSelector};
@@ -20,16 +20,16 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// Reads the selectors of a request.
-    pub fn read(call: &Call, options: &ListOptions) -> Result<Filter> {
+    pub fn read(request: &ResourceRequest, options: &ListOptions) -> Result<Filter> {
         let labels = options.label_selector.as_deref().unwrap_or_default();
         let labels = LabelSelector::from_str(labels).map_err(|error| Status::bad_request(error.to_string()))?;
         let fields = options.field_selector.as_deref().unwrap_or_default();
         let fields = FieldSelector::from_str(fields).map_err(|error| Status::bad_request(error.to_string()))?;
         let mut paths = HashMap::new();
         for requirement in &fields.requirements {
-            paths.insert(requirement.field.clone(), path_of(&call.kind, &requirement.field)?);
+            paths.insert(requirement.field.clone(), path_of(&request.kind, &requirement.field)?);
         }
-        let path_name = call.target.name.clone();
+        let path_name = request.target.name.clone();
         let name = path_name.or_else(|| fields.exact("metadata.name").map(str::to_owned));
         Ok(Filter { labels, fields, paths, name })
     }

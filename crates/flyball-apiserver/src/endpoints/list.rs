@@ -2,7 +2,7 @@
 
 use crate::endpoints::filter::Filter;
 use crate::endpoints::page::{self, Page};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::ListOptions;
 use crate::response::{Answer, List};
 use crate::status::{Result, Status};
@@ -10,11 +10,11 @@ use bytes::Bytes;
 use flyball_store::{Entry, Error, Range};
 
 /// Answers with the objects that a request means, a page of them if it asks for that.
-pub(crate) async fn list(call: &Call) -> Result<Answer> {
-    let options = ListOptions::list(&call.query)?;
-    let filter = Filter::read(call, &options)?;
-    let found = find(call, &options, &filter).await?;
-    Ok(found.answer(call, &filter))
+pub(crate) async fn list(request: &ResourceRequest) -> Result<Answer> {
+    let options = ListOptions::list(&request.query)?;
+    let filter = Filter::read(request, &options)?;
+    let found = find(request, &options, &filter).await?;
+    Ok(found.answer(request, &filter))
 }
 
 /// What a list found.
@@ -27,10 +27,10 @@ pub(crate) struct Found {
 
 impl Found {
     /// The list of what was found.
-    pub fn answer(self, call: &Call, filter: &Filter) -> Answer {
-        let present = |entry: &Entry| call.kind.present(&entry.value, entry.revision);
+    pub fn answer(self, request: &ResourceRequest, filter: &Filter) -> Answer {
+        let present = |entry: &Entry| request.kind.present(&entry.value, entry.revision);
         Answer::List(List {
-            kind: call.kind.clone(),
+            kind: request.kind.clone(),
             resource_version: self.revision,
             continue_: self.continue_,
             remaining_item_count: self.remaining.filter(|_| filter.is_empty()),
@@ -40,9 +40,9 @@ impl Found {
 }
 
 /// Finds the objects that a request means.
-pub(crate) async fn find(call: &Call, options: &ListOptions, filter: &Filter) -> Result<Found> {
-    let prefix = call.kind.prefix(call.namespace());
-    let mut page = Page::read(call, options, &prefix).await?;
+pub(crate) async fn find(request: &ResourceRequest, options: &ListOptions, filter: &Filter) -> Result<Found> {
+    let prefix = request.kind.prefix(request.namespace());
+    let mut page = Page::read(request, options, &prefix).await?;
     // The watch cache, which answers for version 0, knows no pages.
     let limit = if options.resource_version.as_deref() == Some("0") && !page.continued {
         0
@@ -63,14 +63,14 @@ pub(crate) async fn find(call: &Call, options: &ListOptions, filter: &Filter) ->
             limit: wanted,
             revision: page.revision,
         };
-        let read = match call.store().range(range).await {
+        let read = match request.store().range(range).await {
             Ok(read) => read,
-            Err(error) => return Err(refusal(call, error, &page, &prefix)),
+            Err(error) => return Err(refusal(request, error, &page, &prefix)),
         };
         found.revision = read.revision;
         page.revision = Some(read.revision);
         let last = read.entries.last().map(|entry| entry.key.clone());
-        let meant = |entry: &Entry| filter.matches(&call.kind.present(&entry.value, entry.revision));
+        let meant = |entry: &Entry| filter.matches(&request.kind.present(&entry.value, entry.revision));
         found.entries.extend(read.entries.into_iter().filter(meant));
         let Some(last) = last.filter(|_| read.more) else {
             return Ok(found);
@@ -91,7 +91,7 @@ fn after(key: &[u8]) -> Bytes {
 }
 
 // apiserver/pkg/storage/etcd3/errors.go, interpretListError
-fn refusal(call: &Call, error: Error, page: &Page, prefix: &[u8]) -> Status {
+fn refusal(request: &ResourceRequest, error: Error, page: &Page, prefix: &[u8]) -> Status {
     match error {
         Error::Compacted { .. } => match &page.start {
             Some(start) if page.continued => {
@@ -101,6 +101,6 @@ fn refusal(call: &Call, error: Error, page: &Page, prefix: &[u8]) -> Status {
             _ => Status::expired("The resourceVersion for the provided list is too old."),
         },
         Error::Future { requested, current } => Status::resource_version_too_large(requested, current),
-        error => call.store_failed::<()>(error).expect_err("always a failure"),
+        error => request.store_failed::<()>(error).expect_err("always a failure"),
     }
 }

@@ -1,6 +1,6 @@
 //! Which revision a list shows, and where its next page begins.
 
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::list::resource_version;
 use crate::request::options::{ListOptions, ResourceVersionMatch};
 use crate::status::{Result, Status};
@@ -37,7 +37,7 @@ struct Token {
 
 impl Page {
     /// Reads where a list begins, and waits for the revision if it is yet to come.
-    pub async fn read(call: &Call, options: &ListOptions, prefix: &[u8]) -> Result<Page> {
+    pub async fn read(request: &ResourceRequest, options: &ListOptions, prefix: &[u8]) -> Result<Page> {
         if let Some(token) = &options.continue_ {
             return Page::continued(options, token, prefix);
         }
@@ -49,7 +49,7 @@ impl Page {
         let Some(wanted) = wanted.filter(|wanted| *wanted > 0) else {
             return Ok(Page { revision: None, start: None, continued: false });
         };
-        wait_for(call, wanted).await?;
+        wait_for(request, wanted).await?;
         Ok(Page {
             revision: exact.then_some(wanted),
             start: None,
@@ -97,8 +97,8 @@ pub(crate) fn token(revision: i64, last: &[u8], prefix: &[u8]) -> String {
 }
 
 /// Waits for a revision that is yet to come, but not for long.
-pub(crate) async fn wait_for(call: &Call, revision: u64) -> Result<()> {
-    let store = call.store();
+pub(crate) async fn wait_for(request: &ResourceRequest, revision: u64) -> Result<()> {
+    let store = request.store();
     if revision <= store.revision() {
         return Ok(());
     }

@@ -1,9 +1,9 @@
 //! PATCH with a JSON patch, a merge patch or a strategic merge patch.
 
-use crate::endpoints::{Part, decode, update};
+use crate::endpoints::{Subresource, decode, update};
 use crate::registry::field_manager::Author;
 use crate::registry::prepare;
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::{PatchType, WriteOptions, causes};
 use crate::response::Answer;
 use crate::status::{Result, Status};
@@ -16,15 +16,15 @@ use http::StatusCode;
 use serde_json::Value;
 
 /// Changes an object as a patch says.
-pub(crate) async fn patch(call: &Call, part: Part, kind: PatchType) -> Result<Answer> {
-    let options = WriteOptions::patch(&call.query, &call.headers, kind)?;
-    let patch = Patch::read(call, kind)?;
-    let author = Author::of(call, part, &options);
-    update::write(call, part, options.dry_run, |live| {
-        let live = live.ok_or_else(|| call.not_found())?;
+pub(crate) async fn patch(request: &ResourceRequest, subresource: Subresource, kind: PatchType) -> Result<Answer> {
+    let options = WriteOptions::patch(&request.query, &request.headers, kind)?;
+    let patch = Patch::read(request, kind)?;
+    let author = Author::of(request, subresource, &options);
+    update::write(request, subresource, options.dry_run, |live| {
+        let live = live.ok_or_else(|| request.not_found())?;
         let mut object = live.clone();
-        patch.apply(&mut object, call.kind.node())?;
-        let mut object = fit(call, &options, &patch, live, object)?;
+        patch.apply(&mut object, request.kind.node())?;
+        let mut object = fit(request, &options, &patch, live, object)?;
         author.update(Some(live), &mut object);
         Ok(Some(object))
     })
@@ -40,17 +40,17 @@ pub(crate) enum Patch {
 
 impl Patch {
     /// Reads the body of a PATCH.
-    pub fn read(call: &Call, kind: PatchType) -> Result<Patch> {
+    pub fn read(request: &ResourceRequest, kind: PatchType) -> Result<Patch> {
         match kind {
             PatchType::Merge => {
-                let (patch, complaints) = decode::merge_patch(&call.body)?;
+                let (patch, complaints) = decode::merge_patch(&request.body)?;
                 Ok(Patch::Merge(patch, complaints))
             }
             PatchType::Strategic => {
-                let (patch, complaints) = decode::strategic_patch(&call.body)?;
+                let (patch, complaints) = decode::strategic_patch(&request.body)?;
                 Ok(Patch::Strategic(patch, complaints))
             }
-            _ => Ok(Patch::Json(JsonPatch::read(&call.body).map_err(refused)?)),
+            _ => Ok(Patch::Json(JsonPatch::read(&request.body).map_err(refused)?)),
         }
     }
 
@@ -132,11 +132,11 @@ fn unrestored(why: &str) -> String {
 }
 
 /// Makes the patched object one of its kind again: decoded, defaulted, with the name and namespace of the path.
-fn fit(call: &Call, options: &WriteOptions, patch: &Patch, live: &Value, object: Value) -> Result<Value> {
+fn fit(request: &ResourceRequest, options: &WriteOptions, patch: &Patch, live: &Value, object: Value) -> Result<Value> {
     let invalid = |why: String| {
         // made again, since nobody needs it as long as all is well
         let mut merged = live.clone();
-        if let Err(status) = patch.apply(&mut merged, call.kind.node()) {
+        if let Err(status) = patch.apply(&mut merged, request.kind.node()) {
             return status;
         }
         let violation = Violation::invalid("patch", patch.shown(&merged).as_str(), &why);
@@ -146,11 +146,11 @@ fn fit(call: &Call, options: &WriteOptions, patch: &Patch, live: &Value, object:
         Patch::Strategic(..) => invalid(unrestored(&why)),
         _ => invalid(why),
     };
-    let (mut object, mut complaints) = decode::value(&call.kind, object).map_err(unfit)?;
+    let (mut object, mut complaints) = decode::value(&request.kind, object).map_err(unfit)?;
     complaints.splice(..0, patch.complaints().iter().cloned());
-    decode::report(call, options.field_validation, complaints, invalid)?;
-    decode::check_namespace(call, &mut object)?;
-    decode::check_name(call, &object)?;
-    prepare::fill(&call.kind, &mut object);
+    decode::report(request, options.field_validation, complaints, invalid)?;
+    decode::check_namespace(request, &mut object)?;
+    decode::check_name(request, &object)?;
+    prepare::fill(&request.kind, &mut object);
     Ok(object)
 }

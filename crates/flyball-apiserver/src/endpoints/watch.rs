@@ -3,7 +3,7 @@
 use crate::endpoints::filter::Filter;
 use crate::endpoints::page;
 use crate::registry::{Kind, object};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::ListOptions;
 use crate::request::options::list::parse_resource_version;
 use crate::response::{Answer, Change, WatchEvent};
@@ -26,9 +26,9 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// Answers with the changes of what a request means.
-pub(crate) async fn watch(call: &Call) -> Result<Answer> {
-    let options = ListOptions::watch(&call.query)?;
-    let filter = Filter::read(call, &options)?;
+pub(crate) async fn watch(request: &ResourceRequest) -> Result<Answer> {
+    let options = ListOptions::watch(&request.query)?;
+    let filter = Filter::read(request, &options)?;
     let version = match options.resource_version.as_deref().map(parse_resource_version).transpose() {
         Ok(version) => version.unwrap_or(0),
         Err(why) => return Err(Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why)),
@@ -38,24 +38,24 @@ pub(crate) async fn watch(call: &Call) -> Result<Answer> {
             Status::failure(StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError, "context deadline exceeded");
         let event = WatchEvent::new(Change::Error, late.to_value().to_string().into());
         return Ok(Answer::Watch {
-            kind: call.kind.clone(),
+            kind: request.kind.clone(),
             events: stream::iter([event]).boxed(),
         });
     }
     let with_state = options.send_initial_events.unwrap_or(version == 0);
     let (mut first, after) = match (with_state, version) {
-        (true, version) => initial(call, &options, &filter, version).await?,
-        (false, 0) => (Vec::new(), call.store().revision()),
+        (true, version) => initial(request, &options, &filter, version).await?,
+        (false, 0) => (Vec::new(), request.store().revision()),
         (false, version) => (Vec::new(), version),
     };
-    let prefix = call.kind.prefix(call.namespace());
-    let feed = match call.store().watch(prefix, after.min(call.store().revision())).await {
-        Ok(watch) => Some(Feed::new(call, filter, &options, watch, after)),
+    let prefix = request.kind.prefix(request.namespace());
+    let feed = match request.store().watch(prefix, after.min(request.store().revision())).await {
+        Ok(watch) => Some(Feed::new(request, filter, &options, watch, after)),
         Err(Error::Compacted { requested, oldest }) => {
             first.push(expired(requested, oldest));
             None
         }
-        Err(error) => return call.store_failed(error),
+        Err(error) => return request.store_failed(error),
     };
     let live = stream::unfold(feed, |feed| async {
         let mut feed = feed?;
@@ -63,25 +63,30 @@ pub(crate) async fn watch(call: &Call) -> Result<Answer> {
         Some((event, Some(feed)))
     });
     Ok(Answer::Watch {
-        kind: call.kind.clone(),
+        kind: request.kind.clone(),
         events: stream::iter(first).chain(live).boxed(),
     })
 }
 
 /// What there is, as if it had just been made, and the revision from which on changes follow.
-async fn initial(call: &Call, options: &ListOptions, filter: &Filter, at_least: u64) -> Result<(Vec<WatchEvent>, u64)> {
-    page::wait_for(call, at_least).await?;
-    let range = Range::prefix(call.kind.prefix(call.namespace()));
-    let page = match call.store().range(range).await {
+async fn initial(
+    request: &ResourceRequest,
+    options: &ListOptions,
+    filter: &Filter,
+    at_least: u64,
+) -> Result<(Vec<WatchEvent>, u64)> {
+    page::wait_for(request, at_least).await?;
+    let range = Range::prefix(request.kind.prefix(request.namespace()));
+    let page = match request.store().range(range).await {
         Ok(page) => page,
-        Err(error) => return call.store_failed(error),
+        Err(error) => return request.store_failed(error),
     };
-    let present = |entry: flyball_store::Entry| call.kind.present(&entry.value, entry.revision);
+    let present = |entry: flyball_store::Entry| request.kind.present(&entry.value, entry.revision);
     let objects = page.entries.into_iter().map(present).filter(|object| filter.matches(object));
     let mut events: Vec<WatchEvent> = objects.map(|object| WatchEvent::new(Change::Added, object)).collect();
     if options.allow_watch_bookmarks {
         let annotations = json!({"annotations": {"k8s.io/initial-events-end": "true"}});
-        events.push(bookmark(&call.kind, page.revision, annotations));
+        events.push(bookmark(&request.kind, page.revision, annotations));
     }
     Ok((events, page.revision))
 }
@@ -102,18 +107,18 @@ struct Feed {
 }
 
 impl Feed {
-    fn new(call: &Call, filter: Filter, options: &ListOptions, watch: Watch, after: u64) -> Feed {
+    fn new(request: &ResourceRequest, filter: Filter, options: &ListOptions, watch: Watch, after: u64) -> Feed {
         let end = Instant::now() + timeout(options);
         let mut feed = Feed {
-            server: call.server.clone(),
-            kind: call.kind.clone(),
+            server: request.server.clone(),
+            kind: request.kind.clone(),
             filter,
             watch,
             after,
             bookmarks: options.allow_watch_bookmarks,
             end,
             wake: Box::pin(tokio::time::sleep_until(end)),
-            registry: call.server.registry().changes(),
+            registry: request.server.registry().changes(),
             over: false,
         };
         feed.sleep();

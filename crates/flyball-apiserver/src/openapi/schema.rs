@@ -1,6 +1,6 @@
 //! The types of a document: built-in ones from the table of kinds, custom ones as their authors wrote them.
 
-use crate::registry::{Custom, Kind};
+use crate::registry::{CrdVersion, Kind};
 use flyball_schema::kinds;
 use flyball_schema::schema::{Field, Form, ListKind, Node, Patch};
 use serde_json::{Map, Value, json};
@@ -214,7 +214,7 @@ impl Components {
         schema
     }
 
-    fn custom(&mut self, kind: &Kind, custom: &Custom) -> String {
+    fn custom(&mut self, kind: &Kind, custom: &CrdVersion) -> String {
         let name = custom_name(kind);
         let mut schema = published(custom.open_api_v3_schema.clone());
         if !schema.is_object() {

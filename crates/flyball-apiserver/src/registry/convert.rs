@@ -1,6 +1,6 @@
 //! Kinds that are served in several versions over one storage.
 
-use crate::registry::{Custom, Kind};
+use crate::registry::{CrdVersion, Kind};
 use flyball_schema::builtin::{autoscaler, event};
 use flyball_schema::{default, prune};
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub(crate) fn to_stored(kind: &Kind, object: &mut Value) {
 }
 
 /// Gives a custom resource the shape that its own version has now.
-fn shape(custom: &Custom, object: &mut Value) {
+fn shape(custom: &CrdVersion, object: &mut Value) {
     let version = object["apiVersion"].as_str().and_then(|text| text.rsplit('/').next()).unwrap_or_default();
     let Some(structural) = custom.versions.get(version) else {
         return;

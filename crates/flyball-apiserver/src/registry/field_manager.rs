@@ -1,8 +1,8 @@
 //! Who owns which field: `metadata.managedFields`, kept with every write.
 
-use crate::endpoints::Part;
+use crate::endpoints::Subresource;
 use crate::registry::Kind;
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::WriteOptions;
 use flyball_schema::managed_fields::{self, ApplyError, Request, Version};
 use flyball_schema::schema::Node;
@@ -11,36 +11,42 @@ use std::sync::Arc;
 
 /// Whoever sent a request, as the owner of what it writes.
 pub(crate) struct Author<'a> {
-    call: &'a Call,
-    part: Part,
+    request: &'a ResourceRequest,
+    subresource: Subresource,
     manager: &'a str,
     others: Vec<Arc<Kind>>,
 }
 
 impl<'a> Author<'a> {
-    /// The author of a write to a part of an object.
-    pub fn of(call: &'a Call, part: Part, options: &'a WriteOptions) -> Author<'a> {
+    /// The author of a write to a subresource of an object.
+    pub fn of(request: &'a ResourceRequest, subresource: Subresource, options: &'a WriteOptions) -> Author<'a> {
         Author {
-            call,
-            part,
+            request,
+            subresource,
             manager: &options.manager,
-            others: other_versions(call),
+            others: other_versions(request),
         }
     }
 
     /// Records in a new object, or in the new state of one, that it was written now.
     pub fn update(&self, live: Option<&Value>, object: &mut Value) {
-        self.writer(&self.call.now()).update(live, object);
+        self.writer(&self.request.now()).update(live, object);
     }
 
     /// Merges an applied configuration now; none if it changes nothing.
     pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Option<Value>, ApplyError> {
-        self.writer(&self.call.now()).apply(live, config, force)
+        self.writer(&self.request.now()).apply(live, config, force)
     }
 
     fn writer<'w>(&'w self, now: &'w str) -> Writer<'w> {
-        let Author { call, part, manager, others } = self;
-        Writer { kind: &call.kind, others, part: *part, manager, now }
+        let Author { request, subresource, manager, others } = self;
+        Writer {
+            kind: &request.kind,
+            others,
+            subresource: *subresource,
+            manager,
+            now,
+        }
     }
 }
 
@@ -48,7 +54,7 @@ impl<'a> Author<'a> {
 pub(crate) struct Writer<'a> {
     pub kind: &'a Kind,
     pub others: &'a [Arc<Kind>],
-    pub part: Part,
+    pub subresource: Subresource,
     pub manager: &'a str,
     pub now: &'a str,
 }
@@ -80,7 +86,7 @@ impl Writer<'_> {
             manager: self.manager,
             api_version: &api_version,
             kind: &self.kind.resource.kind,
-            subresource: self.part.subresource(),
+            subresource: self.subresource.subresource(),
             reset: self.reset(),
             versions: &versions,
             now: self.now,
@@ -94,27 +100,31 @@ impl Writer<'_> {
         }
     }
 
-    /// What a write to this part never changes.
+    /// What a write to this subresource never changes.
     // GetResetFields in pkg/registry/*/strategy.go
     fn reset(&self) -> &'static [&'static str] {
         let kind = self.kind;
-        match self.part {
-            Part::Whole if kind.is("certificates.k8s.io", "certificatesigningrequests") => &["spec", "status"],
-            Part::Whole | Part::Scale if kind.has_status() => &["status"],
-            Part::Whole | Part::Scale => &[],
-            Part::Status if kind.custom.is_some() || kind.strategy.status_keeps_metadata => &["metadata", "spec"],
-            Part::Status if kind.is("apps", "deployments") => &["spec", "metadata.labels"],
-            Part::Status if kind.is("", "pods") => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
-            Part::Status => &["spec"],
-            Part::Finalize | Part::Binding => &["status"],
+        match self.subresource {
+            Subresource::Whole if kind.is("certificates.k8s.io", "certificatesigningrequests") => &["spec", "status"],
+            Subresource::Whole | Subresource::Scale if kind.has_status() => &["status"],
+            Subresource::Whole | Subresource::Scale => &[],
+            Subresource::Status if kind.custom.is_some() || kind.strategy.status_keeps_metadata => {
+                &["metadata", "spec"]
+            }
+            Subresource::Status if kind.is("apps", "deployments") => &["spec", "metadata.labels"],
+            Subresource::Status if kind.is("", "pods") => {
+                &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"]
+            }
+            Subresource::Status => &["spec"],
+            Subresource::Finalize | Subresource::Binding => &["status"],
         }
     }
 }
 
-/// The other versions in which the objects of a call's kind are served: those that share its place in the store.
-fn other_versions(call: &Call) -> Vec<Arc<Kind>> {
-    let (own, place) = (&call.kind.resource, call.kind.prefix(None));
-    let served = call.server.registry().served();
+/// The other versions in which the objects of a request's kind are served: those that share its place in the store.
+fn other_versions(request: &ResourceRequest) -> Vec<Arc<Kind>> {
+    let (own, place) = (&request.kind.resource, request.kind.prefix(None));
+    let served = request.server.registry().served();
     let shares = |kind: &&Arc<Kind>| kind.resource.plural == own.plural && kind.prefix(None) == place;
     let is_other = |kind: &&Arc<Kind>| (&kind.resource.group, &kind.resource.version) != (&own.group, &own.version);
     served.kinds().filter(shares).filter(is_other).cloned().collect()

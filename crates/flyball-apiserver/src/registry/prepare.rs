@@ -1,9 +1,9 @@
 //! What the server writes into an object by itself before it is stored, and what it takes back.
 
-use crate::endpoints::Part;
+use crate::endpoints::Subresource;
 use crate::registry::object::{self, metadata, metadata_mut};
 use crate::registry::strategy::Generation;
-use crate::registry::{Custom, Kind};
+use crate::registry::{CrdVersion, Kind};
 use crate::request::options::causes;
 use crate::status::{Result, Status};
 use flyball_schema::builtin::{self, typed};
@@ -87,16 +87,16 @@ pub(crate) fn create(kind: &Kind, object: &mut Value, now: &str) {
 
 /// Makes an object ready to take the place of a stored one.
 // apiserver/pkg/registry/rest/update.go, BeforeUpdate
-pub(crate) fn update(kind: &Kind, part: Part, object: &mut Value, live: &Value) {
+pub(crate) fn update(kind: &Kind, subresource: Subresource, object: &mut Value, live: &Value) {
     keep_metadata(object, live, &["generation"]);
-    match part {
-        Part::Whole | Part::Scale if kind.has_status() => reset_status(kind, object, Some(live)),
-        Part::Whole | Part::Scale => {}
-        Part::Status => keep_all_but_status(kind, object, live),
-        Part::Finalize => keep_all_but_finalizers(object, live),
-        Part::Binding => {}
+    match subresource {
+        Subresource::Whole | Subresource::Scale if kind.has_status() => reset_status(kind, object, Some(live)),
+        Subresource::Whole | Subresource::Scale => {}
+        Subresource::Status => keep_all_but_status(kind, object, live),
+        Subresource::Finalize => keep_all_but_finalizers(object, live),
+        Subresource::Binding => {}
     }
-    if matches!(part, Part::Whole | Part::Scale) {
+    if matches!(subresource, Subresource::Whole | Subresource::Scale) {
         (kind.strategy.prepare)(object, Some(live));
         if is_new_generation(kind, object, live) {
             let generation = object::generation(live) + 1;
@@ -215,9 +215,9 @@ fn is_new_generation(kind: &Kind, object: &Value, live: &Value) -> bool {
 }
 
 /// Refuses an object that its kind does not allow.
-pub(crate) fn check(kind: &Kind, part: Part, object: &Value, live: Option<&Value>) -> Result<()> {
+pub(crate) fn check(kind: &Kind, subresource: Subresource, object: &Value, live: Option<&Value>) -> Result<()> {
     let violations = match live {
-        Some(live) => update_violations(kind, part, object, live),
+        Some(live) => update_violations(kind, subresource, object, live),
         None => create_violations(kind, object),
     };
     if violations.is_empty() {
@@ -250,7 +250,7 @@ fn create_violations(kind: &Kind, object: &Value) -> Vec<Violation> {
 }
 
 /// What is wrong with a new state. Metadata is looked at twice, as a real server does, and shown twice.
-fn update_violations(kind: &Kind, part: Part, object: &Value, live: &Value) -> Vec<Violation> {
+fn update_violations(kind: &Kind, subresource: Subresource, object: &Value, live: &Value) -> Vec<Violation> {
     let (namespaced, names) = (kind.resource.namespaced, kind.strategy.names);
     let (new, old) = (&object["metadata"], &live["metadata"]);
     let mut violations = meta_rules::validate(new, namespaced, names, "metadata");
@@ -258,7 +258,7 @@ fn update_violations(kind: &Kind, part: Part, object: &Value, live: &Value) -> V
     violations.extend(changes.clone());
     violations.extend(changes);
     match (&kind.custom, kind.node()) {
-        (Some(custom), Some(node)) if part == Part::Status => {
+        (Some(custom), Some(node)) if subresource == Subresource::Status => {
             violations.extend(scale_violations(custom, "status", object));
             if let Some(node) = node.field("status") {
                 let (new, old) = (&object["status"], Some(&live["status"]));
@@ -269,8 +269,8 @@ fn update_violations(kind: &Kind, part: Part, object: &Value, live: &Value) -> V
             violations.extend(scale_violations(custom, "spec", object));
             violations.extend(validate::validate_update(node, object, live));
         }
-        _ if part == Part::Status => violations.extend((kind.strategy.validate_status)(object, live)),
-        _ if part == Part::Binding => {}
+        _ if subresource == Subresource::Status => violations.extend((kind.strategy.validate_status)(object, live)),
+        _ if subresource == Subresource::Binding => {}
         _ => {
             violations.extend((kind.strategy.validate)(object, Some(live)));
             violations.extend(unlisted(kind, object, &violations));
@@ -304,9 +304,9 @@ fn finalizer_violations(object: &Value) -> Vec<Violation> {
 
 /// What `scale` shows has to be numbers.
 // apiextensions-apiserver/pkg/registry/customresource/validator.go, ValidateScaleSpec and ValidateScaleStatus
-fn scale_violations(custom: &Custom, part: &str, object: &Value) -> Option<Violation> {
+fn scale_violations(custom: &CrdVersion, subresource: &str, object: &Value) -> Option<Violation> {
     let scale = custom.scale.as_ref()?;
-    let path = if part == "spec" {
+    let path = if subresource == "spec" {
         &scale.spec_replicas_path
     } else {
         &scale.status_replicas_path

@@ -1,13 +1,13 @@
 //! What clients are told of objects that are taken although something is odd about them.
 
 use crate::registry::object::{self, metadata_mut};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use flyball_schema::builtin::warning;
 use serde_json::Value;
 
 /// Drops owners that are given twice, and says so.
 // apiserver/pkg/endpoints/handlers/rest.go, dedupOwnerReferencesAndAddWarning
-pub(crate) fn owners(call: &Call, object: &mut Value) {
+pub(crate) fn owners(request: &ResourceRequest, object: &mut Value) {
     let Some(owners) = metadata_mut(object).get_mut("ownerReferences").and_then(Value::as_array_mut) else {
         return;
     };
@@ -21,7 +21,7 @@ pub(crate) fn owners(call: &Call, object: &mut Value) {
     }
     *owners = seen;
     if !duplicates.is_empty() {
-        call.warn(format!(
+        request.warn(format!(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
              reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             duplicates.join(", ")
@@ -31,15 +31,15 @@ pub(crate) fn owners(call: &Call, object: &mut Value) {
 
 /// Says which new finalizers of a custom resource do not say whose they are.
 // apiextensions-apiserver/pkg/registry/customresource/strategy.go, generateWarningsFromObj
-pub(crate) fn finalizers(call: &Call, object: &Value, live: Option<&Value>) {
-    if call.kind.custom.is_none() {
+pub(crate) fn finalizers(request: &ResourceRequest, object: &Value, live: Option<&Value>) {
+    if request.kind.custom.is_none() {
         return;
     }
     const STANDARD: [&str; 2] = ["orphan", "foregroundDeletion"];
     let before = live.map(object::finalizers).unwrap_or_default();
     let new = object::finalizers(object).into_iter().filter(|name| !before.contains(name));
     for name in new.filter(|name| !name.contains('/') && !STANDARD.contains(name)) {
-        call.warn(format!(
+        request.warn(format!(
             "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
              accidental conflicts with other finalizer writers"
         ));
@@ -47,11 +47,11 @@ pub(crate) fn finalizers(call: &Call, object: &Value, live: Option<&Value>) {
 }
 
 /// Says what is odd about an object of a built-in kind.
-pub(crate) fn oddities(call: &Call, object: &Value) {
-    if call.kind.custom.is_none() {
-        let resource = &call.kind.resource;
+pub(crate) fn oddities(request: &ResourceRequest, object: &Value) {
+    if request.kind.custom.is_none() {
+        let resource = &request.kind.resource;
         let odd = warning::warnings(&resource.group, &resource.plural, object);
-        odd.into_iter().for_each(|text| call.warn(text));
+        odd.into_iter().for_each(|text| request.warn(text));
     }
 }
 
@@ -71,8 +71,8 @@ const UNENFORCED: [(&str, &str); 11] = [
 ];
 
 /// Says that an object is stored and nothing more.
-pub(crate) fn unenforced(call: &Call) {
-    if UNENFORCED.iter().any(|(group, plural)| call.kind.is(group, plural)) {
-        call.warn(format!("{} is stored, but this server does not act on it", call.kind.resource.kind));
+pub(crate) fn unenforced(request: &ResourceRequest) {
+    if UNENFORCED.iter().any(|(group, plural)| request.kind.is(group, plural)) {
+        request.warn(format!("{} is stored, but this server does not act on it", request.kind.resource.kind));
     }
 }

@@ -12,7 +12,7 @@ use http::HeaderMap;
 use std::sync::{Arc, Mutex};
 
 /// One request to a resource.
-pub(crate) struct Call {
+pub(crate) struct ResourceRequest {
     /// Who answers it.
     pub server: ApiServer,
     /// The kind that it is about.
@@ -28,11 +28,11 @@ pub(crate) struct Call {
     warnings: Mutex<Vec<String>>,
 }
 
-impl Call {
+impl ResourceRequest {
     /// A request that has been routed.
-    pub fn new(server: ApiServer, kind: Arc<Kind>, route: Route, headers: HeaderMap) -> Call {
+    pub fn new(server: ApiServer, kind: Arc<Kind>, route: Route, headers: HeaderMap) -> ResourceRequest {
         let target = route.target.expect("only requests to a resource are routed here");
-        Call {
+        ResourceRequest {
             server,
             kind,
             target,
@@ -44,8 +44,8 @@ impl Call {
     }
 
     /// The same request, about another object.
-    pub fn about(&self, kind: Arc<Kind>, target: Target) -> Call {
-        Call {
+    pub fn about(&self, kind: Arc<Kind>, target: Target) -> ResourceRequest {
+        ResourceRequest {
             server: self.server.clone(),
             kind,
             target,

@@ -1,14 +1,14 @@
 //! `timeout` in the query: a duration as Go writes it.
 
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::info::Verb;
 use crate::status::{Result, Status};
 use flyball_schema::go_duration::is_duration;
 
 /// Refuses a timeout that is no duration. What lasts longer than a minute is cut to that, and nothing here does.
 // apiserver/pkg/endpoints/filters/request_deadline.go
-pub(crate) fn check_timeout(call: &Call) -> Result<()> {
-    let Some(text) = call.query.get("timeout").filter(|_| call.target.verb != Verb::Watch) else {
+pub(crate) fn check_timeout(request: &ResourceRequest) -> Result<()> {
+    let Some(text) = request.query.get("timeout").filter(|_| request.target.verb != Verb::Watch) else {
         return Ok(());
     };
     match is_duration(text) {

@@ -1,8 +1,8 @@
 //! POST of a Binding: a pod gets its node.
 
-use crate::endpoints::{Part, decode, update};
+use crate::endpoints::{Subresource, decode, update};
 use crate::registry::object;
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::info::Target;
 use crate::request::options::{WriteOptions, causes};
 use crate::response::Answer;
@@ -14,22 +14,22 @@ use serde_json::{Value, json};
 
 /// Binds a pod to a node.
 // pkg/registry/core/pod/storage/storage.go, BindingREST
-pub(crate) async fn bind(call: &Call) -> Result<Answer> {
-    let options = WriteOptions::create(&call.query, &call.headers)?;
-    let binding = decode::as_type(call, node(), "Binding", "v1", options.field_validation)?;
+pub(crate) async fn bind(request: &ResourceRequest) -> Result<Answer> {
+    let options = WriteOptions::create(&request.query, &request.headers)?;
+    let binding = decode::as_type(request, node(), "Binding", "v1", options.field_validation)?;
     let name = object::name(&binding);
-    if !name.is_empty() && name != call.name() {
-        let why = format!("name in URL does not match name in Binding object: {} != {name}", call.name());
+    if !name.is_empty() && name != request.name() {
+        let why = format!("name in URL does not match name in Binding object: {} != {name}", request.name());
         return Err(Status::bad_request(why));
     }
     let target = &binding["target"];
-    refuse(call, target)?;
+    refuse(request, target)?;
     let node = target["name"].as_str().unwrap_or_default();
-    let now = call.now();
-    update::write(call, Part::Binding, options.dry_run, |live| {
-        let live = live.ok_or_else(|| call.not_found())?;
+    let now = request.now();
+    update::write(request, Subresource::Binding, options.dry_run, |live| {
+        let live = live.ok_or_else(|| request.not_found())?;
         let mut pod = live.clone();
-        place(call, &mut pod, node, &now)?;
+        place(request, &mut pod, node, &now)?;
         Ok(Some(pod))
     })
     .await?;
@@ -38,33 +38,33 @@ pub(crate) async fn bind(call: &Call) -> Result<Answer> {
 
 /// Binds the pod that a Binding beside the pods names.
 // pkg/registry/core/pod/storage/storage.go, LegacyBindingREST
-pub(crate) async fn bind_named(call: &Call) -> Result<Answer> {
-    let options = WriteOptions::create(&call.query, &call.headers)?;
-    let binding = decode::as_type(call, node(), "Binding", "v1", options.field_validation)?;
+pub(crate) async fn bind_named(request: &ResourceRequest) -> Result<Answer> {
+    let options = WriteOptions::create(&request.query, &request.headers)?;
+    let binding = decode::as_type(request, node(), "Binding", "v1", options.field_validation)?;
     let name = object::name(&binding).to_owned();
     if name.is_empty() {
         return Err(Status::bad_request("Name parameter required."));
     }
-    let pods = call.server.registry().served().find("", "v1", "pods").cloned();
+    let pods = request.server.registry().served().find("", "v1", "pods").cloned();
     let target = Target {
         resource: "pods".into(),
         name: Some(name),
         subresource: Some("binding".into()),
-        ..call.target.clone()
+        ..request.target.clone()
     };
-    bind(&call.about(pods.expect("pods are built in"), target)).await
+    bind(&request.about(pods.expect("pods are built in"), target)).await
 }
 
 /// Whether Bindings are posted for themselves, not to a pod.
-pub(crate) fn is_named(call: &Call) -> bool {
-    call.kind.resource.group.is_empty() && &*call.kind.resource.plural == "bindings"
+pub(crate) fn is_named(request: &ResourceRequest) -> bool {
+    request.kind.resource.group.is_empty() && &*request.kind.resource.plural == "bindings"
 }
 
 fn node() -> Node<'static> {
     kinds::builtin().schema("io.k8s.api.core.v1.Binding").expect("Binding is in the table")
 }
 
-fn refuse(call: &Call, target: &Value) -> Result<()> {
+fn refuse(request: &ResourceRequest, target: &Value) -> Result<()> {
     let mut violations = Vec::new();
     let kind = target["kind"].as_str().unwrap_or_default();
     if !kind.is_empty() && kind != "Node" {
@@ -76,12 +76,12 @@ fn refuse(call: &Call, target: &Value) -> Result<()> {
     if violations.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid("", "Binding", call.name(), causes(violations)))
+    Err(Status::invalid("", "Binding", request.name(), causes(violations)))
 }
 
-fn place(call: &Call, pod: &mut Value, node: &str, now: &str) -> Result<()> {
-    let conflict = |why: String| Err(Status::binding_conflict(call.name(), why));
-    let name = call.name();
+fn place(request: &ResourceRequest, pod: &mut Value, node: &str, now: &str) -> Result<()> {
+    let conflict = |why: String| Err(Status::binding_conflict(request.name(), why));
+    let name = request.name();
     if object::is_deleting(pod) {
         return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));
     }

@@ -2,7 +2,7 @@
 
 use crate::endpoints::{decode, delete};
 use crate::registry::object;
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::{DeleteOptions, WriteOptions};
 use crate::response::Answer;
 use crate::status::{Cause, Result, Status};
@@ -13,26 +13,26 @@ use serde_json::Value;
 
 /// Evicts a pod.
 // pkg/registry/core/pod/storage/eviction.go
-pub(crate) async fn evict(call: &Call) -> Result<Answer> {
-    let options = WriteOptions::create(&call.query, &call.headers)?;
+pub(crate) async fn evict(request: &ResourceRequest) -> Result<Answer> {
+    let options = WriteOptions::create(&request.query, &request.headers)?;
     let node = kinds::builtin()
         .schema("io.k8s.api.policy.v1.Eviction")
         .expect("Eviction is in the table");
-    let eviction = decode::as_type(call, node, "Eviction", "policy/v1", options.field_validation)?;
+    let eviction = decode::as_type(request, node, "Eviction", "policy/v1", options.field_validation)?;
     let name = object::name(&eviction);
-    if !name.is_empty() && name != call.name() {
+    if !name.is_empty() && name != request.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
-    let pod = match call.store().get(call.key()).await {
+    let pod = match request.store().get(request.key()).await {
         Ok(Some(entry)) => object::decode(&entry.value),
-        Ok(None) => return Err(call.not_found()),
-        Err(error) => return call.store_failed(error),
+        Ok(None) => return Err(request.not_found()),
+        Err(error) => return request.store_failed(error),
     };
     if !is_free(&pod) {
-        check_budgets(call, &pod).await?;
+        check_budgets(request, &pod).await?;
     }
     let delete_options = DeleteOptions::of_value(&eviction["deleteOptions"], options.dry_run)?;
-    delete::delete_one(call, call.namespace(), call.name(), &delete_options).await?;
+    delete::delete_one(request, request.namespace(), request.name(), &delete_options).await?;
     Ok(Answer::Done(Status::created()))
 }
 
@@ -41,12 +41,12 @@ fn is_free(pod: &Value) -> bool {
     object::is_deleting(pod) || matches!(pod["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
 }
 
-async fn check_budgets(call: &Call, pod: &Value) -> Result<()> {
-    let served = call.server.registry().served();
+async fn check_budgets(request: &ResourceRequest, pod: &Value) -> Result<()> {
+    let served = request.server.registry().served();
     let kind = served.find("policy", "v1", "poddisruptionbudgets").expect("budgets are built in");
-    let page = match call.store().range(Range::prefix(kind.prefix(call.namespace()))).await {
+    let page = match request.store().range(Range::prefix(kind.prefix(request.namespace()))).await {
         Ok(page) => page,
-        Err(error) => return call.store_failed(error),
+        Err(error) => return request.store_failed(error),
     };
     let labels = object::metadata(pod).get("labels").and_then(Value::as_object);
     let budgets = page.entries.iter().map(|entry| object::decode(&entry.value));

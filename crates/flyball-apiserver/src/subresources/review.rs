@@ -1,7 +1,7 @@
 //! POST of a question instead of an object: may I, may they, and who is this?
 
 use crate::endpoints::{create, decode};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::{WriteOptions, causes};
 use crate::response::Answer;
 use crate::status::{Result, Status};
@@ -10,25 +10,25 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 /// Groups whose kinds are questions: nothing of theirs is stored.
-pub(crate) fn is_question(call: &Call) -> bool {
-    matches!(&*call.kind.resource.group, "authorization.k8s.io" | "authentication.k8s.io")
+pub(crate) fn is_question(request: &ResourceRequest) -> bool {
+    matches!(&*request.kind.resource.group, "authorization.k8s.io" | "authentication.k8s.io")
 }
 
 /// Answers by the rules that this server itself goes by: who is in `system:masters` may do everything, others are not let in,
 /// and no token is known.
-pub(crate) fn answer(call: &Call) -> Result<Answer> {
-    let options = WriteOptions::create(&call.query, &call.headers)?;
-    let question = &*call.kind.resource.plural;
+pub(crate) fn answer(request: &ResourceRequest) -> Result<Answer> {
+    let options = WriteOptions::create(&request.query, &request.headers)?;
+    let question = &*request.kind.resource.plural;
     if !["selfsubjectaccessreviews", "subjectaccessreviews", "tokenreviews"].contains(&question) {
-        return Err(Status::method_not_supported(&call.kind.resource, "create"));
+        return Err(Status::method_not_supported(&request.kind.resource, "create"));
     }
-    let mut object = decode::object(call, &options)?;
+    let mut object = decode::object(request, &options)?;
     let status = match question {
         "subjectaccessreviews" => may_they(&object["spec"])?,
         "tokenreviews" => who_is_this(&object["spec"])?,
         _ => json!({"allowed": true}),
     };
-    create::own(call, &options, &mut object);
+    create::own(request, &options, &mut object);
     object["status"] = status;
     Ok(Answer::Other { code: StatusCode::CREATED, object })
 }

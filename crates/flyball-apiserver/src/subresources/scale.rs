@@ -1,10 +1,10 @@
 //! GET, PUT and PATCH of `scale`: how many replicas there are to be, as an `autoscaling/v1` Scale.
 
 use crate::endpoints::patch::Patch;
-use crate::endpoints::{Part, apply, decode, update};
+use crate::endpoints::{Subresource, apply, decode, update};
 use crate::registry::object::{self, metadata_mut};
 use crate::registry::{Kind, Scale};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::info::Verb;
 use crate::request::options::{PatchType, WriteOptions, causes};
 use crate::response::Answer;
@@ -20,39 +20,39 @@ use serde_json::{Map, Value, json};
 const API_VERSION: &str = "autoscaling/v1";
 
 /// Does what a request to `scale` asks for.
-pub(crate) async fn handle(call: &Call) -> Result<Answer> {
-    match call.target.verb {
-        Verb::Get => get(call).await,
+pub(crate) async fn handle(request: &ResourceRequest) -> Result<Answer> {
+    match request.target.verb {
+        Verb::Get => get(request).await,
         Verb::Update => {
-            let options = WriteOptions::update(&call.query, &call.headers)?;
-            let scale = decode::as_type(call, node(), "Scale", API_VERSION, options.field_validation)?;
-            write(call, &options, |old, now| {
+            let options = WriteOptions::update(&request.query, &request.headers)?;
+            let scale = decode::as_type(request, node(), "Scale", API_VERSION, options.field_validation)?;
+            write(request, &options, |old, now| {
                 let mut scale = scale.clone();
-                managed_fields::update(&request(old, &options, now), &mut scale);
+                managed_fields::update(&apply_request(old, &options, now), &mut scale);
                 Ok(scale)
             })
             .await
         }
-        _ => patch(call).await,
+        _ => patch(request).await,
     }
 }
 
-async fn patch(call: &Call) -> Result<Answer> {
-    let kind = PatchType::read(call)?;
-    let options = WriteOptions::patch(&call.query, &call.headers, kind)?;
+async fn patch(request: &ResourceRequest) -> Result<Answer> {
+    let kind = PatchType::read(request)?;
+    let options = WriteOptions::patch(&request.query, &request.headers, kind)?;
     if kind == PatchType::Apply {
-        let (config, _) = decode::configuration(call)?;
-        return write(call, &options, |old, now| {
-            let applied = managed_fields::apply(&request(old, &options, now), &config, options.force);
+        let (config, _) = decode::configuration(request)?;
+        return write(request, &options, |old, now| {
+            let applied = managed_fields::apply(&apply_request(old, &options, now), &config, options.force);
             Ok(applied.map_err(apply::refused)?.unwrap_or_else(|| old.clone()))
         })
         .await;
     }
-    let patch = Patch::read(call, kind)?;
-    write(call, &options, |old, now| {
+    let patch = Patch::read(request, kind)?;
+    write(request, &options, |old, now| {
         let mut scale = old.clone();
         patch.apply(&mut scale, Some(node()))?;
-        managed_fields::update(&request(old, &options, now), &mut scale);
+        managed_fields::update(&apply_request(old, &options, now), &mut scale);
         Ok(scale)
     })
     .await
@@ -62,7 +62,7 @@ fn node() -> Node<'static> {
     kinds::builtin().schema("io.k8s.api.autoscaling.v1.Scale").expect("Scale is in the table")
 }
 
-fn request<'a>(old: &'a Value, options: &'a WriteOptions, now: &'a str) -> Request<'a> {
+fn apply_request<'a>(old: &'a Value, options: &'a WriteOptions, now: &'a str) -> Request<'a> {
     Request {
         node: node(),
         live: Some(old),
@@ -76,30 +76,37 @@ fn request<'a>(old: &'a Value, options: &'a WriteOptions, now: &'a str) -> Reque
     }
 }
 
-async fn get(call: &Call) -> Result<Answer> {
-    match call.store().get(call.key()).await {
+async fn get(request: &ResourceRequest) -> Result<Answer> {
+    match request.store().get(request.key()).await {
         Ok(Some(entry)) => {
-            let live = call.kind.present_value(&entry.value, entry.revision);
-            Ok(Answer::Other { code: StatusCode::OK, object: scale_of(&call.kind, &live)? })
+            let live = request.kind.present_value(&entry.value, entry.revision);
+            Ok(Answer::Other {
+                code: StatusCode::OK,
+                object: scale_of(&request.kind, &live)?,
+            })
         }
-        Ok(None) => Err(call.not_found()),
-        Err(error) => call.store_failed(error),
+        Ok(None) => Err(request.not_found()),
+        Err(error) => request.store_failed(error),
     }
 }
 
 /// Writes the number of replicas that `next` makes of the old Scale.
 // pkg/registry/apps/deployment/storage/storage.go, scaleUpdatedObjectInfo
-async fn write(call: &Call, options: &WriteOptions, next: impl Fn(&Value, &str) -> Result<Value>) -> Result<Answer> {
-    let api_version = call.kind.resource.api_version();
-    let replicas_path = paths(&call.kind).spec_replicas_path;
+async fn write(
+    request: &ResourceRequest,
+    options: &WriteOptions,
+    next: impl Fn(&Value, &str) -> Result<Value>,
+) -> Result<Answer> {
+    let api_version = request.kind.resource.api_version();
+    let replicas_path = paths(&request.kind).spec_replicas_path;
     let owned = [(api_version.as_str(), replicas_path.trim_start_matches('.'))];
-    let written = update::write(call, Part::Scale, options.dry_run, |live| {
-        let live = live.ok_or_else(|| call.not_found())?;
-        let mut old = shown(&call.kind, live);
+    let written = update::write(request, Subresource::Scale, options.dry_run, |live| {
+        let live = live.ok_or_else(|| request.not_found())?;
+        let mut old = shown(&request.kind, live);
         metadata_mut(&mut old).insert("managedFields".into(), managed_fields::scale_entries(live, &owned).into());
-        let scale = next(&old, &call.now())?;
-        decode::check_name(call, &scale)?;
-        check(call, &scale)?;
+        let scale = next(&old, &request.now())?;
+        decode::check_name(request, &scale)?;
+        check(request, &scale)?;
         let mut object = live.clone();
         *at_mut(&mut object, &replicas_path) = scale["spec"]["replicas"].as_i64().unwrap_or(0).into();
         let metadata = metadata_mut(&mut object);
@@ -112,18 +119,18 @@ async fn write(call: &Call, options: &WriteOptions, next: impl Fn(&Value, &str) 
     match written {
         Answer::Object { code, object, .. } => Ok(Answer::Other {
             code,
-            object: scale_of(&call.kind, &object::decode(&object))?,
+            object: scale_of(&request.kind, &object::decode(&object))?,
         }),
         other => Ok(other),
     }
 }
 
 // pkg/apis/autoscaling/validation/validation.go, ValidateScale
-fn check(call: &Call, scale: &Value) -> Result<()> {
+fn check(request: &ResourceRequest, scale: &Value) -> Result<()> {
     match scale["spec"]["replicas"].as_i64() {
         Some(replicas) if replicas < 0 => {
             let violation = Violation::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-            Err(Status::invalid("autoscaling", "Scale", call.name(), causes(vec![violation])))
+            Err(Status::invalid("autoscaling", "Scale", request.name(), causes(vec![violation])))
         }
         _ => Ok(()),
     }

@@ -2,7 +2,7 @@
 
 use crate::endpoints::decode::{document, report, text, unfit, unrecognized};
 use crate::registry::{Kind, object};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::options::{WriteOptions, causes};
 use crate::status::{Result, Status};
 use flyball_schema::crd;
@@ -12,35 +12,35 @@ use flyball_schema::prune;
 use flyball_schema::violation::Violation;
 use serde_json::Value;
 
-/// Decodes the body as an object of the call's kind, and deals with unknown and duplicate fields.
+/// Decodes the body as an object of the request's kind, and deals with unknown and duplicate fields.
 // apiextensions-apiserver/pkg/apiserver/customresource_handler.go, schemaCoercingDecoder
-pub(crate) fn object(call: &Call, options: &WriteOptions) -> Result<Value> {
-    let own_kind = &*call.kind.resource.kind;
-    let document = document(call, own_kind)?;
-    let meta = document.type_meta().map_err(|error| unrecognized(call, own_kind, error))?;
-    let body = String::from_utf8_lossy(&call.body);
+pub(crate) fn object(request: &ResourceRequest, options: &WriteOptions) -> Result<Value> {
+    let own_kind = &*request.kind.resource.kind;
+    let document = document(request, own_kind)?;
+    let meta = document.type_meta().map_err(|error| unrecognized(request, own_kind, error))?;
+    let body = String::from_utf8_lossy(&request.body);
     if meta.kind.is_empty() {
-        return Err(unrecognized(call, own_kind, format!("Object 'Kind' is missing in '{body}'")));
+        return Err(unrecognized(request, own_kind, format!("Object 'Kind' is missing in '{body}'")));
     }
     if meta.api_version.is_empty() {
-        return Err(unrecognized(call, own_kind, format!("Object 'apiVersion' is missing in '{body}'")));
+        return Err(unrecognized(request, own_kind, format!("Object 'apiVersion' is missing in '{body}'")));
     }
     let unfit = |why: String| unfit(own_kind, &meta.kind, &meta.api_version, why);
     let decoded = document.untyped().map_err(|error| unfit(error.to_string()))?;
-    let expected = call.kind.resource.api_version();
+    let expected = request.kind.resource.api_version();
     let is_expected = meta.api_version == expected;
     let (object, mut complaints) = match is_expected {
-        true => value(&call.kind, decoded.value).map_err(&unfit)?,
+        true => value(&request.kind, decoded.value).map_err(&unfit)?,
         false => (Value::Null, everything(&decoded.value)),
     };
     complaints.extend(decoded.complaints);
-    report(call, options.field_validation, complaints, unfit)?;
+    report(request, options.field_validation, complaints, unfit)?;
     if !is_expected {
         let given = &meta.api_version;
         let why = format!("the API version in the data ({given}) does not match the expected API version ({expected})");
         return Err(Status::bad_request(why));
     }
-    check_kind(call, &object)?;
+    check_kind(request, &object)?;
     Ok(object)
 }
 
@@ -52,8 +52,8 @@ fn everything(value: &Value) -> Vec<String> {
 }
 
 // apiextensions-apiserver/pkg/registry/customresource/validator.go, validateTypeMeta
-fn check_kind(call: &Call, object: &Value) -> Result<()> {
-    let resource = &call.kind.resource;
+fn check_kind(request: &ResourceRequest, object: &Value) -> Result<()> {
+    let resource = &request.kind.resource;
     let given = text(&object["kind"]);
     if given == *resource.kind {
         return Ok(());

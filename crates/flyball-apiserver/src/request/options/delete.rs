@@ -1,7 +1,7 @@
 //! The options of a delete, from its body or, if there is none, from the query.
 
 use crate::encoding::negotiate::{self, Encoding};
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::info::Query;
 use crate::request::options::{check_dry_run, integer, refuse};
 use crate::status::{Result, Status};
@@ -48,12 +48,12 @@ pub enum Propagation {
 
 impl DeleteOptions {
     /// Reads the options: from the body if there is one, else from the query.
-    pub fn read(call: &Call) -> Result<DeleteOptions> {
-        let options = match call.body.is_empty() {
-            true => DeleteOptions::of_query(&call.query)?,
+    pub fn read(request: &ResourceRequest) -> Result<DeleteOptions> {
+        let options = match request.body.is_empty() {
+            true => DeleteOptions::of_query(&request.query)?,
             false => {
-                let encoding = negotiate::body(&call.headers)?;
-                DeleteOptions::of_body(encoding, &call.body)?
+                let encoding = negotiate::body(&request.headers)?;
+                DeleteOptions::of_body(encoding, &request.body)?
             }
         };
         refuse("DeleteOptions", options.check())?;

@@ -1,6 +1,6 @@
 //! The options of a create, an update or a patch.
 
-use crate::request::context::Call;
+use crate::request::context::ResourceRequest;
 use crate::request::info::Query;
 use crate::request::options::{check_dry_run, refuse};
 use crate::status::{Result, Status};
@@ -49,14 +49,18 @@ pub enum PatchType {
 
 impl PatchType {
     /// Reads the Content-Type of a PATCH.
-    pub fn read(call: &Call) -> Result<PatchType> {
-        let header = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    pub fn read(request: &ResourceRequest) -> Result<PatchType> {
+        let header = request
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
         match header.split(';').next().unwrap_or_default() {
             "application/json-patch+json" => Ok(PatchType::Json),
             "application/merge-patch+json" => Ok(PatchType::Merge),
             "application/apply-patch+yaml" => Ok(PatchType::Apply),
-            "application/strategic-merge-patch+json" if call.kind.custom.is_none() => Ok(PatchType::Strategic),
-            _ if call.kind.custom.is_some() => Err(unsupported()),
+            "application/strategic-merge-patch+json" if request.kind.custom.is_none() => Ok(PatchType::Strategic),
+            _ if request.kind.custom.is_some() => Err(unsupported()),
             _ => Err(Status::unrouted_media_type()),
         }
     }
