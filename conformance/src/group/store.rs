@@ -6,7 +6,7 @@ mod servers;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
-use flyball_store::{Error, Etcd, Expect, Op, Store, Tls, Value, Watch};
+use flyball_store::{Error, Etcd, Expect, Health, Op, Store, Tls, Value, Watch};
 use futures::future::{FutureExt, LocalBoxFuture, join_all};
 use tokio::time::timeout;
 
@@ -29,7 +29,7 @@ const ALONE: [Check; 2] = [
 ];
 
 /// These wait most of the time, so they wait together.
-const TOGETHER: [Check; 10] = [
+const TOGETHER: [Check; 11] = [
     ("a store sees what another one commits", || two_stores().boxed_local()),
     ("a watch begins before its store was opened", || watch_from_before().boxed_local()),
     ("a quiet watcher learns how far it has seen everything", || progress().boxed_local()),
@@ -39,6 +39,7 @@ const TOGETHER: [Check; 10] = [
     ("TLS, and a certificate of our own", || tls().boxed_local()),
     ("a user logs in with a password", || login().boxed_local()),
     ("more than etcd takes at once is refused by name", || many_at_once().boxed_local()),
+    ("an etcd that does not answer is reported as unavailable", || health().boxed_local()),
     ("two servers on one etcd are one cluster", || servers::two_servers().boxed_local()),
 ];
 
@@ -160,6 +161,24 @@ async fn progress() -> Outcome {
     timeout(WITHIN, told).await.map_err(|_| "the watchers were not told")?;
     put(&store, "/quiet/a", "v").await?;
     same(next(&mut old).await?, format!("{} /quiet/a v", revision + 1))
+}
+
+async fn health() -> Outcome {
+    let mut etcd = cluster().await?;
+    let store = open(Etcd::new(etcd.endpoints())).await?;
+    same(store.health().await, Health::Healthy)?;
+    etcd.kill(0);
+    match timeout(WITHIN, store.health()).await {
+        Ok(Health::Unavailable { .. }) => {}
+        other => return Err(format!("without etcd the health is {other:?}")),
+    }
+    etcd.restart(0).map_err(|error| sentence(&error))?;
+    let recovered = async {
+        while !store.health().await.is_healthy() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(WITHIN, recovered).await.map_err(|_| "it stays unavailable".to_owned())
 }
 
 async fn slow_watcher() -> Outcome {

@@ -6,7 +6,7 @@ use crate::{
     history::Change,
     plan::Plan,
     record::{Place, Record},
-    wish::{Few, Made, Outcome, Want, Wish},
+    wish::{Action, Few, Made, Outcome, Want, Wish},
 };
 use bytes::Bytes;
 use std::{
@@ -145,18 +145,23 @@ fn make<S: Deref<Target = State>>(
     position: u32,
     state: &impl Fn() -> S,
 ) -> Option<(Record, Made)> {
-    let Some(draft) = want.draft else {
-        let removed = previous?.clone();
-        let view = if removed.is_whole() {
-            Default::default()
-        } else {
-            state().view()
-        };
-        return Some((Record::removal(&want.key, revision, position), Made::Removed(removed, view)));
-    };
-    let created = previous.map_or(revision, Record::created);
-    let record = draft.finish(Place { revision, created, position });
-    Some((record.clone(), Made::Written(record)))
+    match want.action {
+        Action::Put(draft) => {
+            let created = previous.map_or(revision, Record::created);
+            let record = draft.finish(Place { revision, created, position });
+            Some((record.clone(), Made::Written(record)))
+        }
+        Action::Delete => {
+            let removed = previous?.clone();
+            let view = if removed.is_whole() {
+                Default::default()
+            } else {
+                state().view()
+            };
+            Some((Record::removal(&want.key, revision, position), Made::Removed(removed, view)))
+        }
+        Action::Check => None,
+    }
 }
 
 #[cfg(test)]

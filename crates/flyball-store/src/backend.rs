@@ -1,6 +1,6 @@
 //! What a place that keeps values must do. [`crate::Store`] erases it.
 
-use crate::{Committed, Entry, Op, Page, Range, Result, Snapshot, Watch};
+use crate::{Committed, Entry, Health, Op, Page, Range, Result, Snapshot, Watch};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
@@ -29,6 +29,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Waits until that revision is reached or passed.
     fn reached(&self, revision: u64) -> BoxFuture<'_, ()>;
+
+    /// Reports whether the backend can read and write right now; must answer within seconds.
+    fn health(&self) -> BoxFuture<'_, Health>;
 
     /// Whether other processes may commit to the same place.
     fn is_shared(&self) -> bool {

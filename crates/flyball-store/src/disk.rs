@@ -30,7 +30,7 @@ mod writer;
 pub(crate) use directory::names;
 pub(crate) use values::{Engine, Values};
 
-use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Snapshot, Watch};
+use crate::{Backend, Committed, Entry, Error, Health, Op, Options, Page, Range, Result, Snapshot, Watch};
 use crate::{backup::blocking, record::Record};
 use bytes::Bytes;
 use desk::Desk;
@@ -118,6 +118,10 @@ impl Backend for Disk {
 
     fn reached(&self, revision: u64) -> BoxFuture<'_, ()> {
         self.desk.core.reached(revision).boxed()
+    }
+
+    fn health(&self) -> BoxFuture<'_, Health> {
+        future::ready(self.desk.health()).boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -11,7 +11,9 @@ mod wire;
 
 pub use config::{Etcd, Tls};
 
-use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Snapshot, Watch, watchers::Watchers};
+use crate::{
+    Backend, Committed, Entry, Error, Health, Op, Options, Page, Range, Result, Snapshot, Watch, watchers::Watchers,
+};
 use bytes::Bytes;
 use client::Client;
 use follow::Follow;
@@ -25,7 +27,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::task::AbortHandle;
+use tokio::{task::AbortHandle, time::timeout};
 
 /// So much of the recent past is kept here, for watchers that come back soon; older changes are etcd's to tell.
 const RECENT: Options = Options {
@@ -34,6 +36,9 @@ const RECENT: Options = Options {
     watch_bytes: 0,
     memory_bytes: 0,
 };
+
+/// How long etcd may take to answer before it counts as unavailable, as in kube-apiserver's health check of etcd.
+const HEALTH_WITHIN: Duration = Duration::from_secs(2);
 
 /// A store in an etcd cluster.
 #[derive(Clone)]
@@ -205,6 +210,22 @@ impl Backend for Remote {
                 self.revision.fetch_max(asked.unwrap_or(0), Ordering::Relaxed);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_millis(200));
+            }
+        }
+        .boxed()
+    }
+
+    fn health(&self) -> BoxFuture<'_, Health> {
+        async move {
+            if let Err(error) = self.check_open() {
+                return Health::unavailable(&error);
+            }
+            match timeout(HEALTH_WITHIN, read::latest(&self.client, &self.keys)).await {
+                Ok(Ok(_)) => Health::Healthy,
+                Ok(Err(error)) => Health::unavailable(&error),
+                Err(_) => Health::Unavailable {
+                    reason: format!("{} does not answer within {HEALTH_WITHIN:?}", self.client.name),
+                },
             }
         }
         .boxed()

@@ -2,10 +2,11 @@
 //! repeated.
 
 use crate::{
-    Backend, Committed, Entry, Error, Op, Page, Range, Result, Snapshot, Store, Watch, disk::replay, testing::Chance,
+    Backend, Committed, Entry, Error, Health, Op, Page, Range, Result, Snapshot, Store, Watch, disk::replay,
+    testing::Chance,
 };
 use bytes::Bytes;
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{self, BoxFuture, FutureExt};
 use std::{
     io,
     path::Path,
@@ -133,7 +134,7 @@ impl State {
 fn size(op: &Op) -> usize {
     match op {
         Op::Put { key, value, .. } => key.len() + value.bytes.len(),
-        Op::Delete { key, .. } => key.len(),
+        Op::Delete { key, .. } | Op::Check { key, .. } => key.len(),
     }
 }
 
@@ -229,6 +230,18 @@ impl Backend for Faulty {
 
     fn reached(&self, revision: u64) -> BoxFuture<'_, ()> {
         self.store.reached(revision).boxed()
+    }
+
+    fn health(&self) -> BoxFuture<'_, Health> {
+        let (now, state) = (Instant::now(), self.state());
+        let is_silent = state.silent_until.is_some_and(|until| now < until);
+        let is_full = self.faults.room.is_some_and(|room| state.written >= room);
+        drop(state);
+        match (is_silent, is_full) {
+            (true, _) => future::ready(Health::unavailable(&silence())).boxed(),
+            (_, true) => future::ready(Health::read_only(&Error::Full { path: PLACE.into() })).boxed(),
+            _ => self.store.health().boxed(),
+        }
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

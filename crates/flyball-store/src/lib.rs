@@ -16,6 +16,7 @@ mod etcd;
 #[cfg(feature = "testing")]
 pub mod fault;
 mod found;
+mod health;
 mod history;
 mod index;
 mod leaf;
@@ -42,6 +43,7 @@ pub use entry::{Entry, Event};
 pub use error::{Error, Result};
 #[cfg(feature = "etcd")]
 pub use etcd::{Etcd, Tls};
+pub use health::Health;
 pub use op::{Committed, Expect, Op, Value};
 pub use options::Options;
 pub use range::{Page, Range};
@@ -128,6 +130,11 @@ impl Store {
     /// Waits until the store is at a revision or past it.
     pub async fn reached(&self, revision: u64) {
         self.0.reached(revision).await
+    }
+
+    /// Reports whether the store can read and write right now, and if not, why; answers within seconds.
+    pub async fn health(&self) -> Health {
+        self.0.health().await
     }
 
     /// Whether other processes may commit to the same place, so that what this one wrote is not all there is.

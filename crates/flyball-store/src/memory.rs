@@ -1,6 +1,6 @@
 //! The backend in memory: everything happens at once under one lock, in the task that asks.
 
-use crate::{Backend, Committed, Entry, Error, Op, Options, Page, Range, Result, Snapshot, Watch};
+use crate::{Backend, Committed, Entry, Error, Health, Op, Options, Page, Range, Result, Snapshot, Watch};
 use crate::{
     ahead::Ahead,
     core::{Core, State},
@@ -95,6 +95,11 @@ impl Backend for Memory {
 
     fn reached(&self, revision: u64) -> BoxFuture<'_, ()> {
         self.core.reached(revision).boxed()
+    }
+
+    fn health(&self) -> BoxFuture<'_, Health> {
+        let health = self.writer().map_or_else(|error| Health::unavailable(&error), |_| Health::Healthy);
+        future::ready(health).boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

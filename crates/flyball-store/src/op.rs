@@ -22,6 +22,13 @@ pub enum Op {
         /// What must be there before.
         expect: Expect,
     },
+    /// Compares only: the commit happens if the key is as expected, and leaves the key untouched.
+    Check {
+        /// The key to compare.
+        key: Bytes,
+        /// What must be there.
+        expect: Expect,
+    },
 }
 
 impl Op {
@@ -35,16 +42,21 @@ impl Op {
         Op::Delete { key: key.into(), expect }
     }
 
+    /// Makes the commit depend on a key that it does not write.
+    pub fn check(key: impl Into<Bytes>, expect: Expect) -> Op {
+        Op::Check { key: key.into(), expect }
+    }
+
     pub(crate) fn key(&self) -> &Bytes {
         match self {
-            Op::Put { key, .. } | Op::Delete { key, .. } => key,
+            Op::Put { key, .. } | Op::Delete { key, .. } | Op::Check { key, .. } => key,
         }
     }
 
-    #[cfg(feature = "etcd")]
+    #[cfg(any(feature = "etcd", feature = "testing"))]
     pub(crate) fn expect(&self) -> Expect {
         match self {
-            Op::Put { expect, .. } | Op::Delete { expect, .. } => *expect,
+            Op::Put { expect, .. } | Op::Delete { expect, .. } | Op::Check { expect, .. } => *expect,
         }
     }
 }
@@ -94,6 +106,6 @@ pub struct Committed {
     /// The revision of the commit; the store's latest where the commit changed nothing.
     pub revision: u64,
     /// For each operation, in order: the entry written; for a delete the entry removed, stamped with the revision of its
-    /// removal; `None` where there was nothing to remove.
+    /// removal; `None` where there was nothing to remove, and for a check.
     pub entries: Vec<Option<Entry>>,
 }

@@ -22,10 +22,16 @@ pub(crate) struct Wish {
 pub(crate) struct Want {
     pub key: Bytes,
     pub expect: Expect,
-    /// What is to be written, or nothing where the key is to be removed.
-    pub draft: Option<Draft>,
+    pub action: Action,
     /// What was there when it was prepared.
     pub found: Option<Record>,
+}
+
+/// What an operation does to its key.
+pub(crate) enum Action {
+    Put(Draft),
+    Delete,
+    Check,
 }
 
 /// What was decided.
@@ -55,10 +61,11 @@ impl Wish {
             wants.push(match op {
                 Op::Put { key, value, expect } => {
                     Record::check(&key, &value)?;
-                    let draft = Some(Draft::of(&key, &value, seen + 1, |length| core.take(length)));
-                    Want { key, expect, draft, found }
+                    let action = Action::Put(Draft::of(&key, &value, seen + 1, |length| core.take(length)));
+                    Want { key, expect, action, found }
                 }
-                Op::Delete { key, expect } => Want { key, expect, draft: None, found },
+                Op::Delete { key, expect } => Want { key, expect, action: Action::Delete, found },
+                Op::Check { key, expect } => Want { key, expect, action: Action::Check, found },
             });
         }
         Ok(Wish { wants, seen, has_outlines })

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use flyball_store::{
-    Error, Expect, Op, Options, Store,
+    Error, Expect, Health, Op, Options, Store,
     fault::{self, Faults},
     testing::{Chance, Model},
 };
@@ -75,6 +75,7 @@ async fn a_full_store_refuses_commits_and_is_read_on() {
         "the disk of the data directory the faulty store is full: free some space and open the store again"
     );
     assert_eq!(store.get("/a").await.unwrap().unwrap().value, "12345678");
+    assert!(matches!(store.health().await, Health::ReadOnly { .. }));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! What every store does, whatever keeps its values.
 #![allow(clippy::unwrap_used)]
 
-use flyball_store::{Error, Event, Expect, Op, Options, Range, Store, Value, Watch};
+use flyball_store::{Error, Event, Expect, Health, Op, Options, Range, Store, Value, Watch};
 use futures::FutureExt;
 use std::sync::Arc;
 
@@ -106,6 +106,53 @@ async fn a_key_given_twice_in_one_commit_is_refused() {
             Op::delete("/a", Expect::Anything),
         ];
         assert_eq!(store.commit(ops).await.unwrap_err().to_string(), "commit /a: the key is given twice");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_check_makes_a_commit_depend_on_a_key_that_it_does_not_write() {
+    on_each(Options::default(), async |store| {
+        put(&store, "/namespace", "one").await;
+        let ops = |revision| {
+            vec![
+                Op::check("/namespace", Expect::Revision(revision)),
+                Op::check("/quota", Expect::Absent),
+                Op::put("/pod", "v", Expect::Anything),
+            ]
+        };
+        let mut watch = store.watch("/", 1).await.unwrap();
+        let committed = store.commit(ops(1)).await.unwrap();
+        let entries: Vec<_> = committed.entries.iter().map(Option::is_some).collect();
+        assert_eq!((committed.revision, entries), (2, vec![false, false, true]));
+        assert_eq!(seen(&mut watch, 1).await, [(2, "/pod".into(), Some("v".into()))]);
+        assert_eq!(store.get("/namespace").await.unwrap().unwrap().revision, 1);
+
+        put(&store, "/namespace", "two").await;
+        let error = store.commit(ops(1)).await.unwrap_err();
+        assert_eq!(error.to_string(), "commit /namespace: expected at revision 1, but is at revision 3");
+        put(&store, "/quota", "full").await;
+        let error = store.commit(ops(3)).await.unwrap_err();
+        assert_eq!(error.to_string(), "commit /quota: expected to be absent, but is at revision 4");
+        assert_eq!(store.get("/pod").await.unwrap().unwrap().revision, 2);
+
+        let only = vec![Op::check("/namespace", Expect::Revision(3))];
+        assert_eq!(store.commit(only).await.unwrap().revision, 4);
+        let both = vec![
+            Op::check("/pod", Expect::Anything),
+            Op::delete("/pod", Expect::Anything),
+        ];
+        assert!(matches!(store.commit(both).await, Err(Error::Duplicate { .. })));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_store_is_healthy_until_it_is_closed() {
+    on_each(Options::default(), async |store| {
+        assert_eq!(store.health().await, Health::Healthy);
+        store.close().await;
+        assert_eq!(store.health().await.to_string(), "unavailable: the store is closed");
     })
     .await;
 }

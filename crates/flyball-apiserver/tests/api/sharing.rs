@@ -2,7 +2,7 @@
 
 use crate::ask::Server;
 use bytes::Bytes;
-use flyball_store::{Backend, Committed, Entry, Op, Page, Range, Result, Snapshot, Store, Watch};
+use flyball_store::{Backend, Committed, Entry, Health, Op, Page, Range, Result, Snapshot, Store, Watch};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -42,6 +42,10 @@ impl Backend for Shared {
 
     fn reached(&self, revision: u64) -> BoxFuture<'_, ()> {
         Box::pin(self.0.reached(revision))
+    }
+
+    fn health(&self) -> BoxFuture<'_, Health> {
+        Box::pin(self.0.health())
     }
 
     fn is_shared(&self) -> bool {

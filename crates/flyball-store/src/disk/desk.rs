@@ -5,11 +5,12 @@ use super::{
     batch::{Batch, Reply},
     patience::Patience,
 };
-use crate::{Committed, Error, Op, Result, ahead::Ahead, core::Core, wish::Wish};
+use crate::{Committed, Error, Health, Op, Result, ahead::Ahead, core::Core, wish::Wish};
 use std::{
     collections::VecDeque,
+    path::Path,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Instant,
@@ -26,6 +27,8 @@ pub(crate) struct Desk {
     arrived: Condvar,
     /// How many wait, for a look without the lock.
     count: AtomicUsize,
+    /// The first failed write, after which nothing is written.
+    failure: OnceLock<Error>,
 }
 
 struct Waiting {
@@ -78,6 +81,20 @@ impl Desk {
             waiting: Mutex::new(waiting),
             arrived: Condvar::new(),
             count: AtomicUsize::new(0),
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// Notes that nothing is written any more.
+    pub fn fail(&self, path: &Path, failure: &Arc<fjall::Error>) {
+        self.failure.get_or_init(|| Error::write(path, failure.clone()));
+    }
+
+    pub fn health(&self) -> Health {
+        match (self.failure.get(), &self.waiting().stage) {
+            (_, Stage::Closing(_) | Stage::Closed) => Health::unavailable(&Error::Closed),
+            (Some(failure), _) => Health::read_only(failure),
+            (None, Stage::Open) => Health::Healthy,
         }
     }
 

@@ -81,7 +81,16 @@ impl Writer {
     /// Makes room for the next batch.
     pub fn make_room(&mut self) {
         if self.failure.is_none() {
-            self.failure = self.log.make_room().err().map(Arc::new);
+            let made = self.log.make_room();
+            self.note(made);
+        }
+    }
+
+    fn note(&mut self, written: fjall::Result<()>) {
+        if let Err(failure) = written {
+            let failure = Arc::new(failure);
+            self.desk.fail(&self.directory.path, &failure);
+            self.failure = Some(failure);
         }
     }
 
@@ -98,7 +107,8 @@ impl Writer {
                 // First for readers and then on disk, so that nobody looks for what is gone.
                 batch.gone = self.desk.core.cut(cut);
             }
-            self.failure = self.log.write(&batch.plan, cut, &batch.gone).err().map(Arc::new);
+            let written = self.log.write(&batch.plan, cut, &batch.gone);
+            self.note(written);
         }
         match &self.failure {
             None => Some(batch),
@@ -113,7 +123,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Error, Expect, Op, disk::damage};
+    use crate::{Error, Expect, Health, Op, disk::damage};
     use futures::FutureExt;
 
     #[test]
@@ -121,13 +131,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut writer = damage::open(directory.path());
         damage::put(&mut writer, "/a", "one");
-        writer.failure = Some(Arc::new(fjall::Error::Poisoned));
+        assert_eq!(writer.desk.health(), Health::Healthy);
+        writer.note(Err(fjall::Error::Poisoned));
         let commit = writer.desk.commit(vec![Op::put("/a", "two", Expect::Anything)]).unwrap();
         let batch = writer.desk.take(&mut Patience::new(Instant::now())).unwrap();
         assert!(writer.persist(batch).is_none());
         let text = commit.answer().now_or_never().unwrap().unwrap_err().to_string();
         let expected = "write to the data directory DIR: nothing is written until the store is opened again";
         assert_eq!(text.replace(&directory.path().display().to_string(), "DIR"), expected);
+        assert!(matches!(writer.desk.health(), Health::ReadOnly { reason } if reason.contains("Poisoned")));
         assert_eq!(writer.desk.core.get(b"/a").unwrap().unwrap().value, "one");
         writer.close();
         assert_eq!(damage::open(directory.path()).desk.core.revision(), 1);

@@ -71,6 +71,7 @@ impl Remote {
                     let delete = DeleteRequest { key, prev_kv: true };
                     transaction.success.push(RequestOp { request: Some(Request::Delete(delete)) });
                 }
+                Op::Check { .. } => {}
             }
         }
         transaction
@@ -99,6 +100,7 @@ impl Remote {
                 },
                 _ => Err(garbled()),
             },
+            Op::Check { .. } => Ok(None),
         }
     }
 

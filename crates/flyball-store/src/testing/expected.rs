@@ -43,8 +43,10 @@ impl Expected {
             (18, _) => Expect::Absent,
             _ => Expect::Revision(chance.below(1 + self.revision as usize) as u64),
         };
-        if chance.sometimes(3) {
-            return Op::delete(key, expect);
+        match chance.below(9) {
+            0..3 => return Op::delete(key, expect),
+            3 => return Op::check(key, expect),
+            _ => {}
         }
         let text = "v".repeat(chance.below(50));
         let at = chance.below(text.len() + 1);
@@ -59,16 +61,16 @@ impl Expected {
     /// Does a commit, or says why not.
     pub fn commit(&mut self, ops: Vec<Op>) -> Result<Committed> {
         for op in &ops {
-            let (Op::Put { key, expect, .. } | Op::Delete { key, expect }) = op;
+            let (key, expect) = (op.key(), op.expect());
             let current = self.get(key, self.revision);
             let is_met = match expect {
                 Expect::Anything => true,
                 Expect::Absent => current.is_none(),
-                Expect::Revision(revision) => current.is_some_and(|entry| entry.revision == *revision),
+                Expect::Revision(revision) => current.is_some_and(|entry| entry.revision == revision),
             };
             if !is_met {
                 let current = current.cloned().map(Box::new);
-                return Err(Error::Conflict { key: key.clone(), expect: *expect, current });
+                return Err(Error::Conflict { key: key.clone(), expect, current });
             }
         }
         let before = self.log.len();
@@ -81,8 +83,7 @@ impl Expected {
 
     fn apply(&mut self, op: Op) -> Option<Entry> {
         let revision = self.revision + 1;
-        let (Op::Put { key, .. } | Op::Delete { key, .. }) = &op;
-        let previous = self.get(key, self.revision).cloned();
+        let previous = self.get(op.key(), self.revision).cloned();
         let (key, entry, is_put) = match op {
             Op::Put { key, value, .. } => {
                 let created = previous.as_ref().map_or(revision, |entry| entry.created);
@@ -93,6 +94,7 @@ impl Expected {
                 let entry = previous.clone()?.removed_at(revision);
                 (key, entry, false)
             }
+            Op::Check { .. } => return None,
         };
         self.versions
             .entry(key.clone())
