@@ -35,7 +35,7 @@ async fn measure() -> Vec<Row> {
     let server = flyball_apiserver::ApiServer::start(Store::memory())
         .await
         .expect("a server in memory starts");
-    let client = Client::new(server, "default");
+    let client = Client::new(server.as_user(flyball_apiserver::User::admin()), "default");
     fill(client.clone()).await;
     let (mut ours, mut peer) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {

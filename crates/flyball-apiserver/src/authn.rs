@@ -1,4 +1,5 @@
-//! Authentication: who sends a request, and the certificates by which that is known.
+//! Who sends a request: users, the certificates that prove them, and the kubeconfig that clients take both from.
 
 pub mod identity;
 pub mod kubeconfig;
+pub mod user;

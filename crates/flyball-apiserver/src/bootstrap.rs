@@ -1,10 +1,11 @@
 //! What every cluster has from the start.
 
+use crate::authn::user::{SYSTEM_MASTERS, User};
 use crate::endpoints;
 use crate::registry::Kind;
 use crate::registry::allocate::FIRST_ADDRESS;
-use crate::request::context::ResourceRequest;
-use crate::request::info::Route;
+use crate::request::context::{RequestContext, ResourceRequest};
+use crate::request::info::{RequestInfo, ResourceInfo};
 use crate::server::ApiServer;
 use crate::status::{Result, Status};
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -33,11 +34,14 @@ pub(crate) async fn seed(server: &ApiServer) -> Result<()> {
 }
 
 async fn create(server: &ApiServer, path: &str, object: &Value) -> Result<()> {
-    let route = Route::read(&Method::POST, &path.parse().expect("a path of ours"));
-    let kind = kind(server, &route)?;
+    let info = RequestInfo::read(&Method::POST, &path.parse().expect("a path of ours"));
+    let target = info.resource.clone().ok_or_else(Status::no_such_path)?;
+    let kind = kind(server, &target)?;
+    let mut context = RequestContext::new(info, HeaderValue::from_static("bootstrap"));
+    context.user = User::new("system:apiserver", [SYSTEM_MASTERS]);
     let mut headers = HeaderMap::new();
     headers.insert(header::USER_AGENT, HeaderValue::from_static("kube-apiserver"));
-    let mut request = ResourceRequest::new(server.clone(), kind, route, headers);
+    let mut request = ResourceRequest::new(server.clone(), kind, target, context, headers);
     request.body = object.to_string().into();
     match endpoints::handle(&request).await {
         Err(status) if status.code != 409 => Err(status),
@@ -45,8 +49,7 @@ async fn create(server: &ApiServer, path: &str, object: &Value) -> Result<()> {
     }
 }
 
-fn kind(server: &ApiServer, route: &Route) -> Result<Arc<Kind>> {
-    let target = route.target.as_ref().ok_or_else(Status::no_such_path)?;
+fn kind(server: &ApiServer, target: &ResourceInfo) -> Result<Arc<Kind>> {
     let served = server.registry().served();
     served
         .find(&target.group, &target.version, &target.resource)

@@ -1,6 +1,6 @@
-//! From a request to its response: choose the output, read the body, handle, and tell what there is to warn of.
+//! From a routed request to its response: negotiate the encoding, read the body, call the endpoint, add its warnings.
 
-use crate::encoding::output::{self, Output};
+use crate::encoding::output::{self, ResponseEncoder};
 use crate::endpoints;
 use crate::http::body::Body;
 use crate::request::context::ResourceRequest;
@@ -12,16 +12,20 @@ use http::header::WARNING;
 use http::{HeaderValue, Response};
 use std::future::Future;
 
-/// Answers a request to a resource.
-pub(crate) async fn answer(mut request: ResourceRequest, body: impl Future<Output = Result<Bytes>>) -> Response<Body> {
-    let output = match Output::choose(&request.headers, &request.query, &request.kind, request.target.verb) {
-        Ok(output) => output,
-        Err(status) => return output::refuse(&request.headers, &request.query, &status),
-    };
+/// Handles a request to a resource.
+pub(crate) async fn dispatch(
+    mut request: ResourceRequest,
+    body: impl Future<Output = Result<Bytes>>,
+) -> Response<Body> {
+    let encoder =
+        match ResponseEncoder::choose(&request.headers, &request.info.query, &request.kind, request.target.verb) {
+            Ok(encoder) => encoder,
+            Err(status) => return output::refuse(&request.headers, &request.info.query, &status),
+        };
     if let Err(status) = duration::check_timeout(&request) {
-        return output::refuse(&request.headers, &request.query, &status);
+        return output::refuse(&request.headers, &request.info.query, &status);
     }
-    let answer = match request.reads_body() {
+    let result = match request.reads_body() {
         true => match body.await {
             Ok(body) => {
                 request.body = body;
@@ -31,7 +35,7 @@ pub(crate) async fn answer(mut request: ResourceRequest, body: impl Future<Outpu
         },
         false => endpoints::handle(&request).await,
     };
-    let mut response = output.respond(answer, &request.server.clock());
+    let mut response = encoder.respond(result, &request.server.clock());
     for warning in request.warnings() {
         if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", go_text::quote(&warning))) {
             response.headers_mut().append(WARNING, value);

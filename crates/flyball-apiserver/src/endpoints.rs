@@ -16,7 +16,7 @@ use crate::registry::Kind;
 use crate::request::context::ResourceRequest;
 use crate::request::info::Verb;
 use crate::request::options::PatchType;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::status::{Result, Status};
 use crate::subresources::{binding, eviction, review, scale};
 use flyball_schema::names;
@@ -25,7 +25,7 @@ pub(crate) use crate::registry::field_manager::Writer;
 pub(crate) use delete::purge;
 
 /// Does what a request asks for.
-pub(crate) async fn handle(request: &ResourceRequest) -> Result<Answer> {
+pub(crate) async fn handle(request: &ResourceRequest) -> Result<ApiResponse> {
     if let Some(warning) = deprecation(&request.kind) {
         request.warn(warning);
     }

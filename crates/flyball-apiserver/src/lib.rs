@@ -4,6 +4,7 @@
 pub(crate) mod admission;
 pub mod authn;
 pub(crate) mod bootstrap;
+pub mod client;
 pub mod clock;
 pub(crate) mod crd;
 pub mod discovery;
@@ -25,5 +26,6 @@ pub mod version;
 pub(crate) mod watch_cache;
 
 pub use crate::http::body::Body;
+pub use authn::user::User;
 pub use server::ApiServer;
 pub use status::Status;

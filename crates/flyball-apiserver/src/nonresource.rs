@@ -7,7 +7,7 @@ use crate::encoding::negotiate::{self, Encoding, Format, Shape};
 use crate::encoding::output;
 use crate::openapi::{self, OpenApi};
 use crate::registry::Served;
-use crate::request::info::{Query, Route, Target};
+use crate::request::info::{Query, RequestInfo, ResourceInfo};
 use crate::status::Status;
 use crate::{Body, health, version};
 use flyball_schema::kinds;
@@ -54,7 +54,7 @@ pub fn respond(
     served: &Served,
     clock: &Clock,
     headers: &HeaderMap,
-    route: &Route,
+    route: &RequestInfo,
 ) -> Response<Body> {
     let path = route.path.trim_matches('/');
     let parts: Vec<&str> = path.split('/').collect();
@@ -78,7 +78,7 @@ pub fn respond(
 }
 
 /// Answers a request to a resource that is not served: paths of built-in groups know how to say so.
-pub fn not_found(headers: &HeaderMap, query: &Query, target: &Target) -> Response<Body> {
+pub fn not_found(headers: &HeaderMap, query: &Query, target: &ResourceInfo) -> Response<Body> {
     missing(headers, query, &target.group)
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// What a handler answers.
-pub enum Answer {
+pub enum ApiResponse {
     /// One object of a kind, as it is stored.
     Object {
         /// 200, or 201 if the request created it.

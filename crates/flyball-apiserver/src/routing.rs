@@ -1,44 +1,44 @@
-//! Which kind a request is about, or why there is none.
+//! Routing: the kind that serves a request, or the reason why none does.
 
 use crate::registry::{Kind, Served};
-use crate::request::info::{Route, Target, Verb};
+use crate::request::info::{RequestInfo, ResourceInfo, Verb};
 use crate::status::Status;
 use http::Method;
 use std::sync::Arc;
 
-/// What a request is about.
-pub(crate) enum Resolved<'a> {
-    /// A served kind, and something that can be done with it.
-    Kind(Arc<Kind>),
-    /// Something that is not served.
+/// The handler of a request.
+pub(crate) enum Route<'a> {
+    /// A kind that is served, and a verb that it supports.
+    Resource(Arc<Kind>, &'a ResourceInfo),
+    /// A kind that is served, and a verb or subresource that it does not support.
     Refused(Status),
     /// A resource that is not served.
-    Missing(&'a Target),
+    Missing(&'a ResourceInfo),
     /// A path that names no resource.
-    Path,
+    NonResource,
 }
 
-/// Finds the kind that a request is about.
-pub(crate) fn resolve<'a>(served: &Served, route: &'a Route) -> Resolved<'a> {
-    let Some(target) = &route.target else {
-        return Resolved::Path;
+/// Routes a request.
+pub(crate) fn route<'a>(served: &Served, info: &'a RequestInfo) -> Route<'a> {
+    let Some(target) = &info.resource else {
+        return Route::NonResource;
     };
     let Some(kind) = served.find(&target.group, &target.version, &target.resource) else {
-        return Resolved::Missing(target);
+        return Route::Missing(target);
     };
     let checked = match &kind.custom {
-        Some(_) if !has_its_scope(kind, target) => return Resolved::Missing(target),
+        Some(_) if !has_its_scope(kind, target) => return Route::Missing(target),
         Some(_) => check_custom(kind, target),
-        None => check(kind, target, &route.method),
+        None => check(kind, target, &info.method),
     };
     match checked {
-        Ok(()) => Resolved::Kind(kind.clone()),
-        Err(status) => Resolved::Refused(status),
+        Ok(()) => Route::Resource(kind.clone(), target),
+        Err(status) => Route::Refused(status),
     }
 }
 
 // apiextensions-apiserver/pkg/apiserver/customresource_handler.go, ServeHTTP
-fn has_its_scope(kind: &Kind, target: &Target) -> bool {
+fn has_its_scope(kind: &Kind, target: &ResourceInfo) -> bool {
     match (kind.resource.namespaced, &target.namespace) {
         (true, None) => matches!(target.verb, Verb::List | Verb::Watch),
         (false, Some(_)) => false,
@@ -46,7 +46,7 @@ fn has_its_scope(kind: &Kind, target: &Target) -> bool {
     }
 }
 
-fn check_custom(kind: &Kind, target: &Target) -> Result<(), Status> {
+fn check_custom(kind: &Kind, target: &ResourceInfo) -> Result<(), Status> {
     let resource = &kind.resource;
     let verbs = match &target.subresource {
         None => &resource.verbs,
@@ -62,7 +62,7 @@ fn check_custom(kind: &Kind, target: &Target) -> Result<(), Status> {
     }
 }
 
-fn check(kind: &Kind, target: &Target, method: &Method) -> Result<(), Status> {
+fn check(kind: &Kind, target: &ResourceInfo, method: &Method) -> Result<(), Status> {
     let resource = &kind.resource;
     let of_namespace = &*resource.plural == "namespaces" && resource.group.is_empty();
     if target.namespace.is_some() && !resource.namespaced && !of_namespace {

@@ -1,14 +1,16 @@
 //! The API server: a value that answers requests. What it knows is in its store; the registry follows from that.
 
+use crate::authn::user::User;
+use crate::client::InProcessClient;
 use crate::clock::Clock;
 use crate::crd::{self, Definitions};
 use crate::encoding::output;
 use crate::http::body::Body;
 use crate::nonresource::{self, Documents};
 use crate::registry::{Kind, Registry};
-use crate::request::context::ResourceRequest;
-use crate::request::info::Route;
-use crate::routing::{self, Resolved};
+use crate::request::context::{RequestContext, ResourceRequest};
+use crate::request::info::RequestInfo;
+use crate::routing::{self, Route};
 use crate::status::{Result, Status};
 use crate::watch_cache::EncodedEventCache;
 use crate::{bootstrap, dispatch};
@@ -16,7 +18,7 @@ use bytes::Bytes;
 use flyball_schema::kinds;
 use flyball_store::Store;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock, Weak};
@@ -75,6 +77,11 @@ impl ApiServer {
         Ok(server)
     }
 
+    /// A client in this process that makes its requests as that user.
+    pub fn as_user(&self, user: User) -> InProcessClient {
+        InProcessClient::new(self.clone(), user)
+    }
+
     /// Where objects are kept.
     pub fn store(&self) -> &Store {
         &self.0.store
@@ -106,20 +113,34 @@ impl ApiServer {
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<tower::BoxError>,
     {
-        let (parts, body) = request.into_parts();
-        let route = Route::read(&parts.method, &parts.uri);
+        let (mut parts, body) = request.into_parts();
+        let info = RequestInfo::read(&parts.method, &parts.uri);
+        let mut context = RequestContext::new(info, output::audit_id(&parts.headers));
+        if let Some(user) = parts.extensions.remove::<User>() {
+            context.user = user;
+        }
+        let audit_id = context.audit_id.clone();
+        let response = self.routed(context, &parts.headers, body).await;
+        output::finish(&parts.headers, audit_id, response)
+    }
+
+    async fn routed<B>(&self, context: RequestContext, headers: &HeaderMap, body: B) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<tower::BoxError>,
+    {
         let served = self.registry().served();
-        let headers = &parts.headers;
-        let response = match routing::resolve(&served, &route) {
-            Resolved::Kind(kind) => {
-                let request = ResourceRequest::new(self.clone(), kind, route, headers.clone());
-                dispatch::answer(request, read(body)).await
+        let info = &context.info;
+        match routing::route(&served, info) {
+            Route::Resource(kind, target) => {
+                let target = target.clone();
+                let request = ResourceRequest::new(self.clone(), kind, target, context, headers.clone());
+                dispatch::dispatch(request, read(body)).await
             }
-            Resolved::Refused(status) => output::refuse(headers, &route.query, &status),
-            Resolved::Missing(target) => nonresource::not_found(headers, &route.query, target),
-            Resolved::Path => nonresource::respond(&self.0.documents, &served, &self.0.clock, headers, &route),
-        };
-        output::finish(headers, response)
+            Route::Refused(status) => output::refuse(headers, &info.query, &status),
+            Route::Missing(target) => nonresource::not_found(headers, &info.query, target),
+            Route::NonResource => nonresource::respond(&self.0.documents, &served, &self.0.clock, headers, info),
+        }
     }
 }
 

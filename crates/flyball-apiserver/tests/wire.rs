@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use bytes::Bytes;
-use flyball_apiserver::ApiServer;
+use flyball_apiserver::{ApiServer, User};
 use flyball_store::Store;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
@@ -57,7 +57,7 @@ async fn send(server: &ApiServer, method: Method, path: &str, headers: &[(&str, 
         let name: http::HeaderName = name.parse().unwrap();
         request.headers_mut().insert(name, value.parse().unwrap());
     }
-    let (head, body) = server.respond(request).await.into_parts();
+    let (head, body) = server.as_user(User::admin()).respond(request).await.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
     Answer { code: head.status.as_u16(), headers: head.headers, bytes }
 }

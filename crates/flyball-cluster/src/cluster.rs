@@ -2,7 +2,7 @@
 
 use crate::{collector, deployment, kinds::Kinds, kubelet, namespace, node, replica_set, scheduler, service_account};
 use flyball::{Operator, Running};
-use flyball_apiserver::ApiServer;
+use flyball_apiserver::{ApiServer, User};
 use flyball_store::Store;
 use http::{HeaderValue, Request, header::USER_AGENT};
 use kube::{Client, client::Body};
@@ -74,7 +74,7 @@ fn operator(server: &ApiServer) -> Operator {
 /// A client that says who it is, as every client does.
 fn client(server: &ApiServer, name: &str) -> Client {
     let agent = HeaderValue::from_str(&format!("{name}/{}", env!("CARGO_PKG_VERSION"))).expect("a name is ASCII");
-    let server = server.clone();
+    let server = server.as_user(User::admin());
     let service = tower::service_fn(move |mut request: Request<Body>| {
         request.headers_mut().entry(USER_AGENT).or_insert_with(|| agent.clone());
         server.clone().oneshot(request)

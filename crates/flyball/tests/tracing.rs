@@ -4,7 +4,7 @@
 
 use axum::{Router, body::Bytes, http::StatusCode, routing::post};
 use flyball::{Action, Context, Controller, Error, Operator, Traces, config::Tracing};
-use flyball_apiserver::ApiServer;
+use flyball_apiserver::{ApiServer, User};
 use flyball_store::Store;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client, ResourceExt, api::PostParams};
@@ -105,7 +105,7 @@ async fn a_collector_is_sent_every_reconcile_and_its_calls_and_none_is_lost_at_t
     let traces = Traces::start(&tracing, "traced").unwrap().unwrap();
     tracing_subscriber::registry().with(traces.layer()).try_init().unwrap();
     let server = ApiServer::start(Store::memory()).await.unwrap();
-    let client = Client::new(server, "default");
+    let client = Client::new(server.as_user(User::admin()), "default");
     let (sender, mut done) = mpsc::unbounded_channel();
     let running = operator(sender).start(client.clone()).await.unwrap();
     create_maps(&client).await;

@@ -13,14 +13,7 @@ use rustls_pki_types::CertificateDer;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A user, as a certificate names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
-    /// The common name.
-    pub name: String,
-    /// The organizations.
-    pub groups: Vec<String>,
-}
+pub use crate::authn::user::User;
 
 /// The certificate authority of a cluster.
 pub struct Authority {
@@ -131,20 +124,10 @@ impl Authority {
 }
 
 impl User {
-    /// The user who may do everything.
-    pub fn admin() -> User {
-        User { name: "admin".into(), groups: vec!["system:masters".into()] }
-    }
-
     /// The user that a certificate names; none if it is no certificate or names nobody.
     pub fn of(certificate: &CertificateDer<'_>) -> Option<User> {
         let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
         subject::user(certificate.subject())
-    }
-
-    /// Whether the user may do everything.
-    pub fn is_master(&self) -> bool {
-        self.groups.iter().any(|group| group == "system:masters")
     }
 }
 
@@ -193,7 +176,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_certificate_names_its_user() {
-        let user = User { name: "ada".into(), groups: vec!["system:masters".into()] };
+        let user = User::new("ada", ["system:masters"]);
 
         let credential = Authority::generate().unwrap().client(&user).unwrap();
 

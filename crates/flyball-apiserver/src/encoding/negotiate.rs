@@ -289,7 +289,7 @@ pub fn choose<'a>(
 }
 
 /// Built-in kinds are routed by media type before anything is negotiated, and that routing knows no `application/*`.
-// go-restful, `Route.matchesAccept`
+// go-restful, `RequestInfo.matchesAccept`
 fn routed(headers: &HeaderMap, endpoint: Endpoint, representations: &[&str]) -> Result<()> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("*/*");
     let mut named = header.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());

@@ -6,7 +6,7 @@ use crate::encoding::negotiate::{Encoding, Endpoint, Format, OBJECTS, Shape};
 use crate::encoding::{wire, yaml};
 use crate::registry::Kind;
 use crate::request::info::{Query, Verb};
-use crate::response::{Answer, Change, List, WatchEvent};
+use crate::response::{ApiResponse, Change, List, WatchEvent};
 use crate::status::{Result, Status};
 use crate::watch_cache::frame;
 use bytes::Bytes;
@@ -21,14 +21,14 @@ use std::sync::Arc;
 
 /// What the client of one request asked to see.
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
+pub struct ResponseEncoder {
     format: Format,
     of_status: Format,
 }
 
-impl Output {
+impl ResponseEncoder {
     /// Reads what the client asks for; refuses it before anything is done.
-    pub fn choose(headers: &HeaderMap, query: &Query, kind: &Kind, verb: Verb) -> Result<Output> {
+    pub fn choose(headers: &HeaderMap, query: &Query, kind: &Kind, verb: Verb) -> Result<ResponseEncoder> {
         let endpoint = match kind.custom {
             Some(_) => Endpoint::Custom,
             None => Endpoint::BuiltIn,
@@ -38,24 +38,24 @@ impl Output {
             Verb::List => Format::list(headers, query, endpoint)?,
             _ => Format::resource(headers, query, endpoint)?,
         };
-        Ok(Output { format, of_status: Format::of_status(headers, query) })
+        Ok(ResponseEncoder { format, of_status: Format::of_status(headers, query) })
     }
 
     /// The response to what a handler answered.
-    pub fn respond(&self, answer: Result<Answer>, clock: &Clock) -> Response<Body> {
+    pub fn respond(&self, answer: Result<ApiResponse>, clock: &Clock) -> Response<Body> {
         match answer.and_then(|answer| self.answer(answer, clock)) {
             Ok(response) => response,
             Err(status) => encoded(&status, self.of_status),
         }
     }
 
-    fn answer(&self, answer: Answer, clock: &Clock) -> Result<Response<Body>> {
+    fn answer(&self, answer: ApiResponse, clock: &Clock) -> Result<Response<Body>> {
         match answer {
-            Answer::Object { code, kind, object } => self.object(code, &kind, object, clock),
-            Answer::List(list) => self.list(list, clock),
-            Answer::Watch { kind, events } => Ok(self.watch(kind, events, *clock)),
-            Answer::Other { code, object } => self.other(code, object),
-            Answer::Done(status) => Ok(encoded(&status, self.of_status)),
+            ApiResponse::Object { code, kind, object } => self.object(code, &kind, object, clock),
+            ApiResponse::List(list) => self.list(list, clock),
+            ApiResponse::Watch { kind, events } => Ok(self.watch(kind, events, *clock)),
+            ApiResponse::Other { code, object } => self.other(code, object),
+            ApiResponse::Done(status) => Ok(encoded(&status, self.of_status)),
         }
     }
 
@@ -153,15 +153,18 @@ pub(crate) fn text(code: StatusCode, text: impl Into<String>) -> Response<Body> 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Adds what every response has, and compresses what is large if the client can read it.
-pub fn finish(request: &HeaderMap, response: Response<Body>) -> Response<Body> {
+pub fn finish(request: &HeaderMap, audit_id: HeaderValue, response: Response<Body>) -> Response<Body> {
     let mut response = crate::encoding::gzip::compress(request, response);
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
-    let audit_id = request.get(AUDIT_ID).filter(|id| !id.is_empty() && id.len() <= 64).cloned();
-    let audit_id = audit_id
-        .unwrap_or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).expect("a uuid is a header value"));
     headers.insert(AUDIT_ID, audit_id);
     response
+}
+
+/// The audit id of a request: the client's, if it names one, else a new one.
+pub fn audit_id(request: &HeaderMap) -> HeaderValue {
+    let given = request.get(AUDIT_ID).filter(|id| !id.is_empty() && id.len() <= 64).cloned();
+    given.unwrap_or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).expect("a uuid is a header value"))
 }
 
 fn encoded(status: &Status, format: Format) -> Response<Body> {

@@ -5,15 +5,15 @@ use crate::registry::field_manager::Author;
 use crate::registry::{object, prepare};
 use crate::request::context::ResourceRequest;
 use crate::request::options::{FieldValidation, PatchType, WriteOptions};
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::status::{Cause, Result, Status};
 use flyball_schema::managed_fields::{ApplyError, Conflict};
 use http::StatusCode;
 use serde_json::Value;
 
 /// Merges the configuration into the object, or creates the object from it.
-pub(crate) async fn apply(request: &ResourceRequest, subresource: Subresource) -> Result<Answer> {
-    let options = WriteOptions::patch(&request.query, &request.headers, PatchType::Apply)?;
+pub(crate) async fn apply(request: &ResourceRequest, subresource: Subresource) -> Result<ApiResponse> {
+    let options = WriteOptions::patch(&request.info.query, &request.headers, PatchType::Apply)?;
     let (config, complaints) = decode::configuration(request)?;
     let author = Author::of(request, subresource, &options);
     update::write(request, subresource, options.dry_run, |live| {

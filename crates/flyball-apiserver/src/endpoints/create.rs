@@ -5,7 +5,7 @@ use crate::registry::field_manager::Author;
 use crate::registry::{allocate, object, prepare, warn};
 use crate::request::context::ResourceRequest;
 use crate::request::options::WriteOptions;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::status::{Result, Status};
 use crate::{admission, crd};
 use bytes::Bytes;
@@ -17,8 +17,8 @@ use serde_json::Value;
 const MOST_NAMES: usize = 8;
 
 /// Stores a new object.
-pub(crate) async fn create(request: &ResourceRequest) -> Result<Answer> {
-    let options = WriteOptions::create(&request.query, &request.headers)?;
+pub(crate) async fn create(request: &ResourceRequest) -> Result<ApiResponse> {
+    let options = WriteOptions::create(&request.info.query, &request.headers)?;
     let mut object = decode::object(request, &options)?;
     prepare::wipe(&mut object);
     decode::check_namespace(request, &mut object)?;
@@ -33,7 +33,7 @@ pub(crate) fn own(request: &ResourceRequest, options: &WriteOptions, object: &mu
 }
 
 /// Stores an object that has been decoded, defaulted and is owned, under its own name or one made for it.
-pub(crate) async fn store(request: &ResourceRequest, object: Value, dry_run: bool) -> Result<Answer> {
+pub(crate) async fn store(request: &ResourceRequest, object: Value, dry_run: bool) -> Result<ApiResponse> {
     admission::create(request, object::name(&object)).await?;
     let mut object = object;
     admission::pod(request, &mut object).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn store(request: &ResourceRequest, object: Value, dry_run: boo
                 warn::oddities(request, &object);
                 warn::unenforced(request);
                 crd::settle(request).await?;
-                return Ok(Answer::Object {
+                return Ok(ApiResponse::Object {
                     code: StatusCode::CREATED,
                     kind: request.kind.clone(),
                     object: stored,

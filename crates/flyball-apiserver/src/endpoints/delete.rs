@@ -8,7 +8,7 @@ use crate::endpoints::list;
 use crate::registry::{Kind, allocate, object};
 use crate::request::context::ResourceRequest;
 use crate::request::options::{DeleteOptions, ListOptions};
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::server::ApiServer;
 use crate::status::{Result, Status};
 use crate::{admission, crd};
@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// Deletes one object.
-pub(crate) async fn delete(request: &ResourceRequest) -> Result<Answer> {
+pub(crate) async fn delete(request: &ResourceRequest) -> Result<ApiResponse> {
     let options = DeleteOptions::read(request)?;
     if request.kind.is("batch", "jobs") && options.propagation().is_none() {
         // pkg/registry/batch/job/storage/storage.go, Delete
@@ -32,8 +32,8 @@ pub(crate) async fn delete(request: &ResourceRequest) -> Result<Answer> {
 }
 
 /// Deletes the objects that a request means, one by one, and answers with what they were.
-pub(crate) async fn delete_collection(request: &ResourceRequest) -> Result<Answer> {
-    let list_options = ListOptions::list(&request.query)?;
+pub(crate) async fn delete_collection(request: &ResourceRequest) -> Result<ApiResponse> {
+    let list_options = ListOptions::list(&request.info.query)?;
     let filter = Filter::read(request, &list_options)?;
     let options = DeleteOptions::read(request)?;
     let found = list::find(request, &list_options, &filter).await?;
@@ -66,7 +66,7 @@ pub(crate) async fn delete_one(
     namespace: Option<&str>,
     name: &str,
     options: &DeleteOptions,
-) -> Result<Answer> {
+) -> Result<ApiResponse> {
     let key = request.kind.key(namespace, name);
     admission::delete(request, name)?;
     loop {
@@ -153,10 +153,10 @@ fn rehearse(live: Value, step: Step) -> Left {
 }
 
 impl Left {
-    fn answer(self, kind: &Arc<Kind>, options: &DeleteOptions) -> Answer {
+    fn answer(self, kind: &Arc<Kind>, options: &DeleteOptions) -> ApiResponse {
         let shown = |code: StatusCode, object: &Value| {
             let object = object::encode_unstored(object);
-            Answer::Object { code, kind: kind.clone(), object }
+            ApiResponse::Object { code, kind: kind.clone(), object }
         };
         match self {
             Left::Object(object) if options.says_accepted() => shown(StatusCode::ACCEPTED, &object),
@@ -164,7 +164,7 @@ impl Left {
             Left::Nothing(object) if kind.strategy.returns_deleted => shown(StatusCode::OK, &object),
             Left::Nothing(object) => {
                 let (name, uid) = (object::name(&object), object::text(&object, "uid"));
-                Answer::Done(Status::deleted(&kind.resource, name, uid))
+                ApiResponse::Done(Status::deleted(&kind.resource, name, uid))
             }
         }
     }

@@ -4,14 +4,14 @@ use crate::endpoints::filter::Filter;
 use crate::endpoints::page::{self, Page};
 use crate::request::context::ResourceRequest;
 use crate::request::options::ListOptions;
-use crate::response::{Answer, List};
+use crate::response::{ApiResponse, List};
 use crate::status::{Result, Status};
 use bytes::Bytes;
 use flyball_store::{Entry, Error, Range};
 
 /// Answers with the objects that a request means, a page of them if it asks for that.
-pub(crate) async fn list(request: &ResourceRequest) -> Result<Answer> {
-    let options = ListOptions::list(&request.query)?;
+pub(crate) async fn list(request: &ResourceRequest) -> Result<ApiResponse> {
+    let options = ListOptions::list(&request.info.query)?;
     let filter = Filter::read(request, &options)?;
     let found = find(request, &options, &filter).await?;
     Ok(found.answer(request, &filter))
@@ -27,9 +27,9 @@ pub(crate) struct Found {
 
 impl Found {
     /// The list of what was found.
-    pub fn answer(self, request: &ResourceRequest, filter: &Filter) -> Answer {
+    pub fn answer(self, request: &ResourceRequest, filter: &Filter) -> ApiResponse {
         let present = |entry: &Entry| request.kind.present(&entry.value, entry.revision);
-        Answer::List(List {
+        ApiResponse::List(List {
             kind: request.kind.clone(),
             resource_version: self.revision,
             continue_: self.continue_,

@@ -5,7 +5,7 @@ use crate::registry::field_manager::Author;
 use crate::registry::prepare;
 use crate::request::context::ResourceRequest;
 use crate::request::options::{PatchType, WriteOptions, causes};
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::status::{Result, Status};
 use flyball_schema::json_patch::{JsonPatch, PatchError};
 use flyball_schema::schema::Node;
@@ -16,8 +16,8 @@ use http::StatusCode;
 use serde_json::Value;
 
 /// Changes an object as a patch says.
-pub(crate) async fn patch(request: &ResourceRequest, subresource: Subresource, kind: PatchType) -> Result<Answer> {
-    let options = WriteOptions::patch(&request.query, &request.headers, kind)?;
+pub(crate) async fn patch(request: &ResourceRequest, subresource: Subresource, kind: PatchType) -> Result<ApiResponse> {
+    let options = WriteOptions::patch(&request.info.query, &request.headers, kind)?;
     let patch = Patch::read(request, kind)?;
     let author = Author::of(request, subresource, &options);
     update::write(request, subresource, options.dry_run, |live| {

@@ -6,7 +6,7 @@ use crate::registry::field_manager::Author;
 use crate::registry::{allocate, object, prepare, warn};
 use crate::request::context::ResourceRequest;
 use crate::request::options::{WriteOptions, causes, parse_error};
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::status::{Result, Status};
 use bytes::Bytes;
 use flyball_schema::managed_fields;
@@ -16,8 +16,8 @@ use http::StatusCode;
 use serde_json::Value;
 
 /// Gives an object a new state, or creates it where its kind allows that.
-pub(crate) async fn update(request: &ResourceRequest, subresource: Subresource) -> Result<Answer> {
-    let options = WriteOptions::update(&request.query, &request.headers)?;
+pub(crate) async fn update(request: &ResourceRequest, subresource: Subresource) -> Result<ApiResponse> {
+    let options = WriteOptions::update(&request.info.query, &request.headers)?;
     let mut object = decode::object(request, &options)?;
     decode::check_namespace(request, &mut object)?;
     decode::check_name(request, &object)?;
@@ -64,7 +64,7 @@ pub(crate) async fn write(
     subresource: Subresource,
     dry_run: bool,
     next: impl Fn(Option<&Value>) -> Result<Option<Value>>,
-) -> Result<Answer> {
+) -> Result<ApiResponse> {
     loop {
         let entry = match request.store().get(request.key()).await {
             Ok(entry) => entry,
@@ -91,14 +91,14 @@ pub(crate) async fn write(
         allocate::assign(&request.kind, &mut object)?;
         if let Some(object) = commit(request, &entry, object, &live, asked.as_ref(), dry_run).await? {
             crd::settle(request).await?;
-            return Ok(Answer::Object { code: StatusCode::OK, kind: request.kind.clone(), object });
+            return Ok(ApiResponse::Object { code: StatusCode::OK, kind: request.kind.clone(), object });
         }
     }
 }
 
-fn unchanged(request: &ResourceRequest, entry: &Entry) -> Result<Answer> {
+fn unchanged(request: &ResourceRequest, entry: &Entry) -> Result<ApiResponse> {
     let object = request.kind.present(&entry.value, entry.revision);
-    Ok(Answer::Object { code: StatusCode::OK, kind: request.kind.clone(), object })
+    Ok(ApiResponse::Object { code: StatusCode::OK, kind: request.kind.clone(), object })
 }
 
 /// Refuses an object that was read at another revision than the stored one has.

@@ -6,7 +6,7 @@ use crate::registry::{Kind, object};
 use crate::request::context::ResourceRequest;
 use crate::request::options::ListOptions;
 use crate::request::options::list::parse_resource_version;
-use crate::response::{Answer, Change, WatchEvent};
+use crate::response::{ApiResponse, Change, WatchEvent};
 use crate::server::ApiServer;
 use crate::status::{Reason, Result, Status};
 use bytes::Bytes;
@@ -26,8 +26,8 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// Answers with the changes of what a request means.
-pub(crate) async fn watch(request: &ResourceRequest) -> Result<Answer> {
-    let options = ListOptions::watch(&request.query)?;
+pub(crate) async fn watch(request: &ResourceRequest) -> Result<ApiResponse> {
+    let options = ListOptions::watch(&request.info.query)?;
     let filter = Filter::read(request, &options)?;
     let version = match options.resource_version.as_deref().map(parse_resource_version).transpose() {
         Ok(version) => version.unwrap_or(0),
@@ -37,7 +37,7 @@ pub(crate) async fn watch(request: &ResourceRequest) -> Result<Answer> {
         let late =
             Status::failure(StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError, "context deadline exceeded");
         let event = WatchEvent::new(Change::Error, late.to_value().to_string().into());
-        return Ok(Answer::Watch {
+        return Ok(ApiResponse::Watch {
             kind: request.kind.clone(),
             events: stream::iter([event]).boxed(),
         });
@@ -62,7 +62,7 @@ pub(crate) async fn watch(request: &ResourceRequest) -> Result<Answer> {
         let event = feed.next().await?;
         Some((event, Some(feed)))
     });
-    Ok(Answer::Watch {
+    Ok(ApiResponse::Watch {
         kind: request.kind.clone(),
         events: stream::iter(first).chain(live).boxed(),
     })

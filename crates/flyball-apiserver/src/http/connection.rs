@@ -110,7 +110,7 @@ where
         Ok(Ok(response)) => response.map(|body| body.until(ended(stopped))),
         Err(_) => {
             let status = Status::internal("this request made the server panic: its log says where");
-            output::finish(&headers, output::refuse(&headers, &query, &status))
+            output::finish(&headers, output::audit_id(&headers), output::refuse(&headers, &query, &status))
         }
     }
 }
@@ -146,5 +146,9 @@ fn refusal(caller: &Caller, request: &Request<Incoming>) -> Option<Response<Body
         None => return None,
     };
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    Some(output::finish(headers, output::refuse(headers, &query, &status)))
+    Some(output::finish(
+        headers,
+        output::audit_id(headers),
+        output::refuse(headers, &query, &status),
+    ))
 }

@@ -1,62 +1,108 @@
-//! One request to a resource, with all that its handler needs to know.
+//! What is known of one request: who sent it, what it asks for, and until when it is to be answered.
 
+use crate::authn::user::User;
 use crate::clock;
 use crate::registry::Kind;
-use crate::request::info::{Query, Route, Target, Verb};
+use crate::request::info::{RequestInfo, ResourceInfo, Verb};
 use crate::server::ApiServer;
 use crate::status::{Result, Status};
 use bytes::Bytes;
 use flyball_schema::resource::Resource;
 use flyball_store::Store;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
+use tokio::time::Instant;
 
-/// One request to a resource.
-pub(crate) struct ResourceRequest {
-    /// Who answers it.
-    pub server: ApiServer,
-    /// The kind that it is about.
-    pub kind: Arc<Kind>,
-    /// What its path names.
-    pub target: Target,
-    /// Its parameters.
-    pub query: Query,
-    /// Its headers.
-    pub headers: HeaderMap,
-    /// Its body; empty for requests that read.
-    pub body: Bytes,
-    warnings: Mutex<Vec<String>>,
+/// One request, from the first filter to the last: filters fill it in, endpoints and admission read it.
+#[derive(Clone, Debug)]
+pub struct RequestContext {
+    /// What the method, the path and the query ask for.
+    pub info: RequestInfo,
+    /// The user on whose behalf the request is made; anonymous until a filter authenticates it.
+    pub user: User,
+    /// Identifies the request in audit events, logs and the response header `Audit-Id`.
+    pub audit_id: HeaderValue,
+    /// When the server gives up on the request; none for long-running requests.
+    pub deadline: Option<Instant>,
+    warnings: Arc<Mutex<Vec<String>>>,
 }
 
-impl ResourceRequest {
-    /// A request that has been routed.
-    pub fn new(server: ApiServer, kind: Arc<Kind>, route: Route, headers: HeaderMap) -> ResourceRequest {
-        let target = route.target.expect("only requests to a resource are routed here");
-        ResourceRequest {
-            server,
-            kind,
-            target,
-            query: route.query,
-            headers,
-            body: Bytes::new(),
-            warnings: Mutex::default(),
+impl RequestContext {
+    /// The context of a request that no filter has looked at yet.
+    pub fn new(info: RequestInfo, audit_id: HeaderValue) -> RequestContext {
+        RequestContext {
+            info,
+            user: User::anonymous(),
+            audit_id,
+            deadline: None,
+            warnings: Arc::default(),
         }
     }
 
+    /// Adds a Warning header to the response, once.
+    pub fn warn(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut warnings = self.warnings.lock().expect("no panic while held");
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+
+    /// The texts of the response's Warning headers.
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.lock().expect("no panic while held").clone()
+    }
+}
+
+/// One request to a resource that is served.
+pub(crate) struct ResourceRequest {
+    /// The server that handles it.
+    pub server: ApiServer,
+    /// The kind that it is about.
+    pub kind: Arc<Kind>,
+    /// The object or collection that the path names.
+    pub target: ResourceInfo,
+    /// The request's headers.
+    pub headers: HeaderMap,
+    /// The request's body; empty for requests that read.
+    pub body: Bytes,
+    context: RequestContext,
+}
+
+impl Deref for ResourceRequest {
+    type Target = RequestContext;
+
+    fn deref(&self) -> &RequestContext {
+        &self.context
+    }
+}
+
+impl ResourceRequest {
+    /// A request that has been routed to a kind.
+    pub fn new(
+        server: ApiServer,
+        kind: Arc<Kind>,
+        target: ResourceInfo,
+        context: RequestContext,
+        headers: HeaderMap,
+    ) -> ResourceRequest {
+        ResourceRequest { server, kind, target, headers, body: Bytes::new(), context }
+    }
+
     /// The same request, about another object.
-    pub fn about(&self, kind: Arc<Kind>, target: Target) -> ResourceRequest {
+    pub fn about(&self, kind: Arc<Kind>, target: ResourceInfo) -> ResourceRequest {
         ResourceRequest {
             server: self.server.clone(),
             kind,
             target,
-            query: self.query.clone(),
             headers: self.headers.clone(),
             body: self.body.clone(),
-            warnings: Mutex::default(),
+            context: self.context.clone(),
         }
     }
 
-    /// Where objects are kept.
+    /// The store that keeps the objects.
     pub fn store(&self) -> &Store {
         self.server.store()
     }
@@ -71,7 +117,7 @@ impl ResourceRequest {
         self.target.name.as_deref().unwrap_or_default()
     }
 
-    /// Where the store keeps the object that the path names.
+    /// The store's key of the object that the path names.
     pub fn key(&self) -> Bytes {
         self.kind.key(self.namespace(), self.name())
     }
@@ -81,23 +127,9 @@ impl ResourceRequest {
         clock::seconds(self.server.clock().now())
     }
 
-    /// Whether the body has anything to say.
+    /// Whether the verb has a body.
     pub fn reads_body(&self) -> bool {
         !matches!(self.target.verb, Verb::Get | Verb::List | Verb::Watch)
-    }
-
-    /// Tells the client something in a Warning header.
-    pub fn warn(&self, text: impl Into<String>) {
-        let text = text.into();
-        let mut warnings = self.warnings.lock().expect("no panic while held");
-        if !warnings.contains(&text) {
-            warnings.push(text);
-        }
-    }
-
-    /// What the client was told.
-    pub fn warnings(&self) -> Vec<String> {
-        self.warnings.lock().expect("no panic while held").clone()
     }
 
     /// 404 for the object that the path names.
@@ -113,7 +145,7 @@ impl ResourceRequest {
         Status::not_found(&self.kind.resource, self.name())
     }
 
-    /// A failure of the store that no client can help.
+    /// A failure of the store that the client cannot repair.
     pub fn store_failed<T>(&self, error: flyball_store::Error) -> Result<T> {
         tracing::error!(%error, resource = self.kind.resource.qualified(), "the store failed");
         Err(Status::internal(error))

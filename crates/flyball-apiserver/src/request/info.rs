@@ -3,22 +3,22 @@
 
 use http::Method;
 
-/// A request, as Kubernetes sees it.
+/// What the method, the path and the query of a request ask for.
 #[derive(Clone, Debug)]
-pub struct Route {
+pub struct RequestInfo {
     /// The HTTP method.
     pub method: Method,
     /// The path, percent-decoded.
     pub path: String,
     /// The parameters of the query.
     pub query: Query,
-    /// What the path names, unless it names no resource (`/version`, `/apis/apps/v1`).
-    pub target: Option<Target>,
+    /// The resource and the verb; none where the path names no resource (`/version`, `/apis/apps/v1`).
+    pub resource: Option<ResourceInfo>,
 }
 
 /// The resource that a path names, and what is to be done with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct ResourceInfo {
     /// What is to be done.
     pub verb: Verb,
     /// The API group; empty for the core group.
@@ -55,17 +55,17 @@ pub enum Verb {
     None,
 }
 
-impl Route {
+impl RequestInfo {
     /// Reads a request's method and URI.
-    pub fn read(method: &Method, uri: &http::Uri) -> Route {
+    pub fn read(method: &Method, uri: &http::Uri) -> RequestInfo {
         let query = Query::parse(uri.query().unwrap_or_default());
         let path = decode(uri.path(), Plus::Itself);
-        let target = target(method, &path, &query);
-        Route { method: method.clone(), path, query, target }
+        let resource = resource(method, &path, &query);
+        RequestInfo { method: method.clone(), path, query, resource }
     }
 }
 
-fn target(method: &Method, path: &str, query: &Query) -> Option<Target> {
+fn resource(method: &Method, path: &str, query: &Query) -> Option<ResourceInfo> {
     let path = path.trim_matches('/');
     let mut parts = path.split('/');
     let group = match parts.next()? {
@@ -97,7 +97,7 @@ fn target(method: &Method, path: &str, query: &Query) -> Option<Target> {
         Verb::Delete if name.is_none() => Verb::DeleteCollection,
         verb => verb,
     };
-    Some(Target {
+    Some(ResourceInfo {
         verb,
         group: group.to_owned(),
         version: version.to_owned(),
@@ -191,13 +191,13 @@ fn decode(text: &str, plus: Plus) -> String {
 mod tests {
     use super::*;
 
-    fn read(method: &str, uri: &str) -> Option<Target> {
-        Route::read(&method.parse().unwrap(), &uri.parse().unwrap()).target
+    fn read(method: &str, uri: &str) -> Option<ResourceInfo> {
+        RequestInfo::read(&method.parse().unwrap(), &uri.parse().unwrap()).resource
     }
 
-    fn words(target: &Target) -> String {
+    fn words(target: &ResourceInfo) -> String {
         let optional = |part: &Option<String>| part.clone().unwrap_or("-".into());
-        let Target { verb, group, version, resource, .. } = target;
+        let ResourceInfo { verb, group, version, resource, .. } = target;
         let rest = [&target.namespace, &target.name, &target.subresource].map(optional).join(" ");
         format!("{verb:?} {group}/{version} {resource} {rest}")
     }

@@ -3,9 +3,9 @@
 use crate::endpoints::{Subresource, decode, update};
 use crate::registry::object;
 use crate::request::context::ResourceRequest;
-use crate::request::info::Target;
+use crate::request::info::ResourceInfo;
 use crate::request::options::{WriteOptions, causes};
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::status::{Result, Status};
 use flyball_schema::kinds;
 use flyball_schema::schema::Node;
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 /// Binds a pod to a node.
 // pkg/registry/core/pod/storage/storage.go, BindingREST
-pub(crate) async fn bind(request: &ResourceRequest) -> Result<Answer> {
-    let options = WriteOptions::create(&request.query, &request.headers)?;
+pub(crate) async fn bind(request: &ResourceRequest) -> Result<ApiResponse> {
+    let options = WriteOptions::create(&request.info.query, &request.headers)?;
     let binding = decode::as_type(request, node(), "Binding", "v1", options.field_validation)?;
     let name = object::name(&binding);
     if !name.is_empty() && name != request.name() {
@@ -33,20 +33,20 @@ pub(crate) async fn bind(request: &ResourceRequest) -> Result<Answer> {
         Ok(Some(pod))
     })
     .await?;
-    Ok(Answer::Done(Status::created()))
+    Ok(ApiResponse::Done(Status::created()))
 }
 
 /// Binds the pod that a Binding beside the pods names.
 // pkg/registry/core/pod/storage/storage.go, LegacyBindingREST
-pub(crate) async fn bind_named(request: &ResourceRequest) -> Result<Answer> {
-    let options = WriteOptions::create(&request.query, &request.headers)?;
+pub(crate) async fn bind_named(request: &ResourceRequest) -> Result<ApiResponse> {
+    let options = WriteOptions::create(&request.info.query, &request.headers)?;
     let binding = decode::as_type(request, node(), "Binding", "v1", options.field_validation)?;
     let name = object::name(&binding).to_owned();
     if name.is_empty() {
         return Err(Status::bad_request("Name parameter required."));
     }
     let pods = request.server.registry().served().find("", "v1", "pods").cloned();
-    let target = Target {
+    let target = ResourceInfo {
         resource: "pods".into(),
         name: Some(name),
         subresource: Some("binding".into()),

@@ -4,7 +4,7 @@ use crate::endpoints::{decode, delete};
 use crate::registry::object;
 use crate::request::context::ResourceRequest;
 use crate::request::options::{DeleteOptions, WriteOptions};
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::status::{Cause, Result, Status};
 use flyball_schema::kinds;
 use flyball_schema::selector::LabelSelector;
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 /// Evicts a pod.
 // pkg/registry/core/pod/storage/eviction.go
-pub(crate) async fn evict(request: &ResourceRequest) -> Result<Answer> {
-    let options = WriteOptions::create(&request.query, &request.headers)?;
+pub(crate) async fn evict(request: &ResourceRequest) -> Result<ApiResponse> {
+    let options = WriteOptions::create(&request.info.query, &request.headers)?;
     let node = kinds::builtin()
         .schema("io.k8s.api.policy.v1.Eviction")
         .expect("Eviction is in the table");
@@ -33,7 +33,7 @@ pub(crate) async fn evict(request: &ResourceRequest) -> Result<Answer> {
     }
     let delete_options = DeleteOptions::of_value(&eviction["deleteOptions"], options.dry_run)?;
     delete::delete_one(request, request.namespace(), request.name(), &delete_options).await?;
-    Ok(Answer::Done(Status::created()))
+    Ok(ApiResponse::Done(Status::created()))
 }
 
 /// Whether no budget counts the pod: it has not begun, has ended, or is going anyway.

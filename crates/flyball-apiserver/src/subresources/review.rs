@@ -3,7 +3,7 @@
 use crate::endpoints::{create, decode};
 use crate::request::context::ResourceRequest;
 use crate::request::options::{WriteOptions, causes};
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::status::{Result, Status};
 use flyball_schema::violation::Violation;
 use http::StatusCode;
@@ -16,8 +16,8 @@ pub(crate) fn is_question(request: &ResourceRequest) -> bool {
 
 /// Answers by the rules that this server itself goes by: who is in `system:masters` may do everything, others are not let in,
 /// and no token is known.
-pub(crate) fn answer(request: &ResourceRequest) -> Result<Answer> {
-    let options = WriteOptions::create(&request.query, &request.headers)?;
+pub(crate) fn answer(request: &ResourceRequest) -> Result<ApiResponse> {
+    let options = WriteOptions::create(&request.info.query, &request.headers)?;
     let question = &*request.kind.resource.plural;
     if !["selfsubjectaccessreviews", "subjectaccessreviews", "tokenreviews"].contains(&question) {
         return Err(Status::method_not_supported(&request.kind.resource, "create"));
@@ -30,7 +30,7 @@ pub(crate) fn answer(request: &ResourceRequest) -> Result<Answer> {
     };
     create::own(request, &options, &mut object);
     object["status"] = status;
-    Ok(Answer::Other { code: StatusCode::CREATED, object })
+    Ok(ApiResponse::Other { code: StatusCode::CREATED, object })
 }
 
 /// pkg/apis/authorization/validation, `ValidateSubjectAccessReviewSpec`.

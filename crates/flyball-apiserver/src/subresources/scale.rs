@@ -7,7 +7,7 @@ use crate::registry::{Kind, Scale};
 use crate::request::context::ResourceRequest;
 use crate::request::info::Verb;
 use crate::request::options::{PatchType, WriteOptions, causes};
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::status::{Result, Status};
 use flyball_schema::kinds;
 use flyball_schema::managed_fields::{self, Request};
@@ -20,11 +20,11 @@ use serde_json::{Map, Value, json};
 const API_VERSION: &str = "autoscaling/v1";
 
 /// Does what a request to `scale` asks for.
-pub(crate) async fn handle(request: &ResourceRequest) -> Result<Answer> {
+pub(crate) async fn handle(request: &ResourceRequest) -> Result<ApiResponse> {
     match request.target.verb {
         Verb::Get => get(request).await,
         Verb::Update => {
-            let options = WriteOptions::update(&request.query, &request.headers)?;
+            let options = WriteOptions::update(&request.info.query, &request.headers)?;
             let scale = decode::as_type(request, node(), "Scale", API_VERSION, options.field_validation)?;
             write(request, &options, |old, now| {
                 let mut scale = scale.clone();
@@ -37,9 +37,9 @@ pub(crate) async fn handle(request: &ResourceRequest) -> Result<Answer> {
     }
 }
 
-async fn patch(request: &ResourceRequest) -> Result<Answer> {
+async fn patch(request: &ResourceRequest) -> Result<ApiResponse> {
     let kind = PatchType::read(request)?;
-    let options = WriteOptions::patch(&request.query, &request.headers, kind)?;
+    let options = WriteOptions::patch(&request.info.query, &request.headers, kind)?;
     if kind == PatchType::Apply {
         let (config, _) = decode::configuration(request)?;
         return write(request, &options, |old, now| {
@@ -76,11 +76,11 @@ fn apply_request<'a>(old: &'a Value, options: &'a WriteOptions, now: &'a str) ->
     }
 }
 
-async fn get(request: &ResourceRequest) -> Result<Answer> {
+async fn get(request: &ResourceRequest) -> Result<ApiResponse> {
     match request.store().get(request.key()).await {
         Ok(Some(entry)) => {
             let live = request.kind.present_value(&entry.value, entry.revision);
-            Ok(Answer::Other {
+            Ok(ApiResponse::Other {
                 code: StatusCode::OK,
                 object: scale_of(&request.kind, &live)?,
             })
@@ -96,7 +96,7 @@ async fn write(
     request: &ResourceRequest,
     options: &WriteOptions,
     next: impl Fn(&Value, &str) -> Result<Value>,
-) -> Result<Answer> {
+) -> Result<ApiResponse> {
     let api_version = request.kind.resource.api_version();
     let replicas_path = paths(&request.kind).spec_replicas_path;
     let owned = [(api_version.as_str(), replicas_path.trim_start_matches('.'))];
@@ -117,7 +117,7 @@ async fn write(
     })
     .await?;
     match written {
-        Answer::Object { code, object, .. } => Ok(Answer::Other {
+        ApiResponse::Object { code, object, .. } => Ok(ApiResponse::Other {
             code,
             object: scale_of(&request.kind, &object::decode(&object))?,
         }),

@@ -1,6 +1,6 @@
 //! Raw requests to an API server in this process.
 
-use flyball_apiserver::{ApiServer, Body};
+use flyball_apiserver::{ApiServer, Body, User};
 use flyball_store::Store;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -28,7 +28,7 @@ impl Server {
     }
 
     pub fn client(&self) -> kube::Client {
-        kube::Client::new(self.0.clone(), "default")
+        kube::Client::new(self.0.as_user(User::admin()), "default")
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -77,7 +77,7 @@ impl Server {
             .header("user-agent", "tester/1.0")
             .body(Full::new(bytes::Bytes::from(body.to_owned())))
             .unwrap();
-        self.0.respond(request).await
+        self.0.as_user(User::admin()).respond(request).await
     }
 
     /// Opens a watch.

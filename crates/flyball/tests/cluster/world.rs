@@ -1,7 +1,7 @@
 //! An API server in this process, a client of it whose requests can be read and refused, and objects to work with.
 
 use flyball::{Operator, Running};
-use flyball_apiserver::{ApiServer, Body as Answer};
+use flyball_apiserver::{ApiServer, Body as Answer, User};
 use flyball_store::Store;
 use http::{Request, Response};
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::ConfigMap};
@@ -64,7 +64,7 @@ impl<K> Object for K where
 impl World {
     pub async fn start() -> World {
         let server = ApiServer::start(Store::memory()).await.unwrap();
-        let client = Client::new(server.clone(), "default");
+        let client = Client::new(server.as_user(User::admin()), "default");
         World {
             client,
             server,
@@ -87,7 +87,7 @@ impl World {
                 let refused = world.fault.lock().unwrap().as_mut().and_then(|fault| fault(&request));
                 match refused {
                     Some(response) => Ok::<_, kube::Error>(response),
-                    None => Ok(world.server.respond(request).await),
+                    None => Ok(world.server.as_user(User::admin()).respond(request).await),
                 }
             }
         });

@@ -28,7 +28,7 @@ pub(crate) fn user(mut subject: &[u8]) -> Option<User> {
             }
         }
     }
-    Some(User { name: name.filter(|name| !name.is_empty())?, groups })
+    Some(User::new(name.filter(|name| !name.is_empty())?, groups))
 }
 
 fn text(value: &[u8]) -> Option<String> {

@@ -50,7 +50,7 @@ impl DeleteOptions {
     /// Reads the options: from the body if there is one, else from the query.
     pub fn read(request: &ResourceRequest) -> Result<DeleteOptions> {
         let options = match request.body.is_empty() {
-            true => DeleteOptions::of_query(&request.query)?,
+            true => DeleteOptions::of_query(&request.info.query)?,
             false => {
                 let encoding = negotiate::body(&request.headers)?;
                 DeleteOptions::of_body(encoding, &request.body)?
