@@ -1,25 +1,27 @@
 //! What an operator has seen of the cluster: one mirror per kind, shared by all of its controllers.
 
-mod change;
-mod contents;
-mod deletions;
-mod health;
-mod index;
-mod mirror;
-mod packer;
+pub(crate) mod change;
+pub(crate) mod client;
+pub(crate) mod contents;
+pub(crate) mod deletions;
+pub(crate) mod health;
+pub(crate) mod index;
+pub(crate) mod kind;
+pub(crate) mod mirror;
+pub(crate) mod object;
+pub(crate) mod packer;
+pub(crate) mod watch;
 
 pub(crate) use change::{Change, Subscriber};
 pub use health::WatchState;
 pub(crate) use index::IndexedBy;
 pub(crate) use mirror::{Mirror, Part};
 
-use crate::{
-    Key, Metrics, Selection,
-    kind::{Form, Kind, KindId},
-    leader::FencedClient,
-    object::Object,
-    watch::{self, Lists},
-};
+use crate::cache::kind::{Form, Kind, KindId};
+use crate::cache::object::Object;
+use crate::cache::watch::Lists;
+use crate::leader::FencedClient;
+use crate::{Key, Metrics, Selection};
 use kube::Resource;
 use serde::de::DeserializeOwned;
 use std::{

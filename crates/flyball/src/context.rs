@@ -1,25 +1,25 @@
 //! What a reconcile is given beside its object: cached reads, writes, events, the time and the client.
 
-mod apply;
-mod condition;
-mod drift;
-mod own;
-mod round;
-mod status;
-mod unset;
+pub(crate) mod apply;
+pub(crate) mod condition;
+pub(crate) mod drift;
+pub(crate) mod finalizer;
+pub(crate) mod own;
+pub(crate) mod ready;
+pub(crate) mod round;
+pub(crate) mod status;
+pub(crate) mod unset;
 
 pub use apply::Applied;
 pub use condition::ConditionStatus;
 
 pub(crate) use round::Round;
 
-use crate::{
-    Cache, Controlled, Controller, Event, Events, Key, Metrics, Readiness, Result, Why,
-    cache::{Mirror, ReadError, decode},
-    kind::{Kind, Scope},
-    object::{Object, Owner},
-    shared::Shared,
-};
+use crate::cache::kind::{Kind, Scope};
+use crate::cache::object::{Object, Owner};
+use crate::cache::{Mirror, ReadError, decode};
+use crate::engine::shared::Shared;
+use crate::{Cache, Controlled, Controller, Event, Events, Key, Metrics, Readiness, Result, Why};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::{
     Client, Resource,

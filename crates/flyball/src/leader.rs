@@ -16,7 +16,8 @@ pub(crate) use elections::Elections;
 pub(crate) use fence::FencedClient;
 pub(crate) use transport::transport;
 
-use crate::{Error, Result, config::LeaderElection};
+use crate::program::config::LeaderElection;
+use crate::{Error, Result};
 use elector::Elector;
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -14,7 +14,7 @@ pub use text::Format;
 pub(crate) use api::MeasuredClient;
 pub(crate) use controller::{ControllerMetrics, Ended};
 
-use crate::shared::Shared;
+use crate::engine::shared::Shared;
 use instruments::Instruments;
 use prometheus_client::registry::Registry;
 use std::{

@@ -1,7 +1,10 @@
 //! What happened to an object, and who is told of it.
 
-use super::Mirror;
-use crate::{Key, Why, object::Object, queue::Priority, work::WorkQueue};
+use crate::cache::Mirror;
+use crate::cache::object::Object;
+use crate::engine::queue::Priority;
+use crate::engine::work::WorkQueue;
+use crate::{Key, Why};
 use std::sync::{Arc, Weak};
 
 /// Is told of every change, also of those that were missed while a watch was down.

@@ -1,11 +1,10 @@
 //! The objects of a mirror, in order, and how they are found: by key, by owner, by what authors index them by.
 
-use super::{
-    change::Change,
-    index::{Index, IndexedBy},
-    packer::Packer,
-};
-use crate::{Key, object::Object};
+use crate::Key;
+use crate::cache::change::Change;
+use crate::cache::index::{Index, IndexedBy};
+use crate::cache::object::Object;
+use crate::cache::packer::Packer;
 use std::{
     borrow::Borrow,
     cmp::Ordering,

@@ -1,7 +1,8 @@
 //! What this process has deleted, or written so that it is not selected any more, and the watch still speaks of. Until it reports
 //! that, its news of such an object are old.
 
-use crate::{Key, object::Object};
+use crate::Key;
+use crate::cache::object::Object;
 use std::collections::{HashMap, VecDeque};
 
 /// More than ever come between the API server's answer and the watch's news.

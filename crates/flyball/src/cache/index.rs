@@ -1,6 +1,7 @@
 //! Objects by whatever their author wants to find them by.
 
-use crate::{Key, object::Object};
+use crate::Key;
+use crate::cache::object::Object;
 use std::{
     collections::{BTreeSet, HashMap},
     panic::{AssertUnwindSafe, catch_unwind},

@@ -1,18 +1,14 @@
 //! The objects of one kind, as last seen or last written by this process, and who is told when they change.
 
-use super::{
-    ReadError, WatchState,
-    change::{Change, Subscriber},
-    contents::{Contents, Notes},
-    deletions::Deletions,
-    health::Health,
-    index::IndexedBy,
-};
-use crate::{
-    Key,
-    kind::{Form, Kind, Scope},
-    object::{Object, Owner},
-};
+use crate::Key;
+use crate::cache::change::{Change, Subscriber};
+use crate::cache::contents::{Contents, Notes};
+use crate::cache::deletions::Deletions;
+use crate::cache::health::Health;
+use crate::cache::index::IndexedBy;
+use crate::cache::kind::{Form, Kind, Scope};
+use crate::cache::object::{Object, Owner};
+use crate::cache::{ReadError, WatchState};
 use std::{
     collections::HashSet,
     fmt,

@@ -2,7 +2,9 @@
 //! return, answers and watch events come late, lists replace watches. A failure prints its seed.
 
 use super::{Change, Mirror, Part, Subscriber};
-use crate::{Key, Selection, kind::Kind, object::Object, work::WorkQueue};
+use crate::cache::{kind::Kind, object::Object};
+use crate::engine::work::WorkQueue;
+use crate::{Key, Selection};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::Expression;
 use std::{

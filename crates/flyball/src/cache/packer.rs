@@ -1,6 +1,6 @@
 //! Chooses the object that the others of a mirror are kept as differences to.
 
-use crate::object::{Object, Template};
+use crate::cache::object::{Object, Template};
 use std::sync::Arc;
 
 /// After so many objects in a row that are not like the template, the next one becomes it.

@@ -1,11 +1,10 @@
 //! `Context::apply`: server-side apply of a child, with its owner's name, namespace and reference.
 
-use super::{Context, attempt, own::Ownership, unset};
-use crate::{
-    Error, Key, Result, Why,
-    kind::{Form, Kind},
-    object::Object,
-};
+use crate::cache::kind::{Form, Kind};
+use crate::cache::object::Object;
+use crate::context::own::Ownership;
+use crate::context::{Context, attempt, unset};
+use crate::{Error, Key, Result, Why};
 use kube::{
     Resource,
     api::{Patch, PatchParams, Request},

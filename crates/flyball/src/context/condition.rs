@@ -1,6 +1,6 @@
 //! `Context::condition`: a condition whose `lastTransitionTime` and `observedGeneration` are right.
 
-use super::Context;
+use crate::context::Context;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Deserialize;
 use serde_json::{Value, json};

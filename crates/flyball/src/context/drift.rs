@@ -1,11 +1,9 @@
 //! What somebody else had changed in a child, and an apply has put back.
 
-use super::Context;
-use crate::{
-    Event, Key,
-    kind::{Form, Kind},
-    object::Object,
-};
+use crate::cache::kind::{Form, Kind};
+use crate::cache::object::Object;
+use crate::context::Context;
+use crate::{Event, Key};
 use serde_json::Value;
 
 /// More are only counted.

@@ -1,10 +1,8 @@
 //! Whose a child is: where it may be, and how it names its owner.
 
-use super::Context;
-use crate::{
-    Key, Result,
-    kind::{Kind, Scope},
-};
+use crate::cache::kind::{Kind, Scope};
+use crate::context::Context;
+use crate::{Key, Result};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 

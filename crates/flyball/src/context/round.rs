@@ -1,7 +1,9 @@
 //! What one reconcile has applied so far, and `Context::prune` of what it has not.
 
-use super::{Context, attempt};
-use crate::{Error, Key, Result, kind::Kind, object::Object};
+use crate::cache::kind::Kind;
+use crate::cache::object::Object;
+use crate::context::{Context, attempt};
+use crate::{Error, Key, Result};
 use kube::{
     Resource,
     api::{DeleteParams, GetParams, Preconditions, Request},

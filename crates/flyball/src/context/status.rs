@@ -3,13 +3,11 @@
 mod merge;
 mod owned;
 
-use super::{
-    Context,
-    apply::{hash, without_nulls},
-    attempt,
-    condition::keep_times,
-};
-use crate::{Result, object::Object};
+use crate::Result;
+use crate::cache::object::Object;
+use crate::context::apply::{hash, without_nulls};
+use crate::context::condition::keep_times;
+use crate::context::{Context, attempt};
 use http::StatusCode;
 use kube::api::{Patch, PatchParams, PostParams, Request};
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! Keeps an apply from claiming what its author never said.
 
-use crate::kind::Kind;
+use crate::cache::kind::Kind;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! An event as the API server takes it, in either API, and how a repeat changes it.
 
-use super::{Event, EventApi, Regarding, Severity};
 use crate::clock::Clock;
+use crate::event::{Event, EventApi, Regarding, Severity};
 use serde_json::{Value, json};
 
 /// The API server refuses longer notes, and longer words (`pkg/apis/core/validation/events.go`).

@@ -1,7 +1,8 @@
 //! Which events are published, which are counted, and which are too many: client-go's correlator (`tools/record/events_cache.go`),
 //! except that what is over the limit is counted and not forgotten. Pure: the caller brings the time.
 
-use crate::{Event, Key, event::EventPolicy};
+use crate::event::EventPolicy;
+use crate::{Event, Key};
 use std::{
     collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},

@@ -1,7 +1,7 @@
 //! What an operator remembers of its events: a bounded history to ask, and a stream to follow.
 
-use super::{Event, EventPolicy, Regarding, Severity};
 use crate::Key;
+use crate::event::{Event, EventPolicy, Regarding, Severity};
 use futures::Stream;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use std::{

@@ -1,10 +1,9 @@
 //! Publishes events beside the reconciles, which never wait for it.
 
-use super::{
-    Event, EventPolicy, Events, Regarding, body,
-    correlate::{Correlator, Id, Step},
-};
-use crate::{Backoff, Context, Key, Result, clock::Clock};
+use crate::clock::Clock;
+use crate::event::correlate::{Correlator, Id, Step};
+use crate::event::{Event, EventPolicy, Events, Regarding, body};
+use crate::{Backoff, Context, Key, Result};
 use kube::{
     Client,
     api::{Patch, PatchParams, PostParams, Request},

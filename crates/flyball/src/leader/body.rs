@@ -1,8 +1,8 @@
 //! Bodies of a leader's writes, for a client whose connections are its own: they end unfinished when the lease does, and a
 //! server does nothing with a request that it was not sent to its end.
 
-use super::Leadership;
-use crate::client::as_client;
+use crate::cache::client::as_client;
+use crate::leader::Leadership;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};

@@ -1,7 +1,8 @@
 //! The elections that one operator stands in: its own, and those of single controllers.
 
-use super::{Election, Elector, Leadership};
-use crate::{Cache, Metrics, Result, clock::Clock};
+use crate::clock::Clock;
+use crate::leader::{Election, Elector, Leadership};
+use crate::{Cache, Metrics, Result};
 use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

@@ -1,10 +1,9 @@
 //! Stands in an election until told to stop (client-go: `tools/leaderelection`, `LeaderElector`).
 
-use super::{
-    Election, JITTER, Leadership,
-    lease::{Lock, News, Observed},
-};
-use crate::{Error, Metrics, clock::Clock};
+use crate::clock::Clock;
+use crate::leader::lease::{Lock, News, Observed};
+use crate::leader::{Election, JITTER, Leadership};
+use crate::{Error, Metrics};
 use kube::Client;
 use std::{
     hash::{DefaultHasher, Hash, Hasher},

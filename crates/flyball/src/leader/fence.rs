@@ -1,10 +1,8 @@
 //! A fence around a client: writes pass while this process leads, and until the lease's time is up, whatever else it believes.
 
-use super::Leadership;
-use crate::{
-    Metrics,
-    client::{ObservedClient, as_client},
-};
+use crate::Metrics;
+use crate::cache::client::{ObservedClient, as_client};
+use crate::leader::Leadership;
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Whether this process leads, told to all who must know at once.
 
-use super::{Election, fence::Fence};
+use crate::leader::Election;
+use crate::leader::fence::Fence;
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::Instant};
 

@@ -1,6 +1,7 @@
 //! The Lease that an election is about: reading, writing and watching it.
 
-use crate::{Backoff, clock::Clock};
+use crate::Backoff;
+use crate::clock::Clock;
 use futures::StreamExt;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},

@@ -1,7 +1,7 @@
 //! Connections for a leader's writes. They carry nothing once the lease's time is up, and what was not sent by then is lost with
 //! them: also when the process slept between deciding to write and writing.
 
-use super::Leadership;
+use crate::leader::Leadership;
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};

@@ -1,7 +1,8 @@
 //! Counts what an operator asks of the API server.
 
-use super::Metrics;
-use crate::{client::as_client, trace};
+use crate::cache::client::as_client;
+use crate::metrics::Metrics;
+use crate::program::trace;
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! One controller's metrics, found once, so that a reconcile costs a few additions and no search.
 
-use super::instruments::Instruments;
+use crate::metrics::instruments::Instruments;
 use prometheus_client::metrics::{counter::Counter, histogram::Histogram};
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-use super::family::FloatGauge;
+use crate::metrics::family::FloatGauge;
 
 /// Handles to a controller's metrics.
 #[derive(Clone)]

@@ -1,9 +1,7 @@
 //! Every metric that the framework itself keeps, by its name: the seeds' and controller-runtime's, and what that lacks.
 
-use super::{
-    SECONDS,
-    family::{Bounded, FloatGauge},
-};
+use crate::metrics::SECONDS;
+use crate::metrics::family::{Bounded, FloatGauge};
 use prometheus_client::{
     metrics::{counter::Counter, histogram::Histogram},
     registry::Registry,

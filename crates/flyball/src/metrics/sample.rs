@@ -1,7 +1,10 @@
 //! What is not counted as it happens but looked at when somebody asks: caches, queues, objects and their phases.
 
-use super::instruments::Instruments;
-use crate::{cache::Mirror, kind::Form, object::Object, shared::Shared};
+use crate::cache::Mirror;
+use crate::cache::kind::Form;
+use crate::cache::object::Object;
+use crate::engine::shared::Shared;
+use crate::metrics::instruments::Instruments;
 use serde::Deserialize;
 use std::{
     collections::{HashMap, HashSet},

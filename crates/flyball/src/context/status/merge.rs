@@ -1,6 +1,7 @@
 //! Two states of a status: what one has and the other lacks, and the patch from one to the other.
 
-use crate::{kind::Kind, object::Object};
+use crate::cache::kind::Kind;
+use crate::cache::object::Object;
 use serde_json::{
     Map, Value, json,
     value::{RawValue, to_raw_value},

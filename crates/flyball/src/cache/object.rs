@@ -1,0 +1,349 @@
+//! An object as the API server sent it: its JSON, and the few words of its metadata that the framework works by.
+//!
+//! Who manages which field is left out: it is half of the bytes, and the API server keeps it when it is not sent back.
+
+mod json;
+mod template;
+
+pub(crate) use json::Json;
+pub(crate) use template::Template;
+
+use crate::Key;
+use crate::cache::kind::Kind;
+use json::Kept;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{DynamicObject, PartialObjectMeta};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{json, value::RawValue};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+/// One version of one object. It is decoded into its Rust type when somebody asks for it.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub(crate) key: Key,
+    pub(crate) uid: Box<str>,
+    /// `resourceVersion` as a number, by which two versions of an object compare; 0 if it is none.
+    pub(crate) version: u64,
+    /// Whether it is being deleted.
+    pub(crate) terminating: bool,
+    /// Its owners: read once, since every controller that follows owners or dependents asks.
+    pub(crate) owners: Box<[Owner<'static>]>,
+    json: Kept,
+}
+
+#[derive(Deserialize)]
+struct Header<'a> {
+    #[serde(borrow)]
+    metadata: Meta<'a>,
+}
+
+/// What the framework reads of an object's metadata.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Meta<'a> {
+    #[serde(borrow)]
+    pub(crate) name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) namespace: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) uid: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(crate) resource_version: Cow<'a, str>,
+    #[serde(default)]
+    pub(crate) generation: i64,
+    #[serde(borrow)]
+    deletion_timestamp: Option<&'a RawValue>,
+    deletion_grace_period_seconds: Option<i64>,
+    #[serde(default)]
+    pub(crate) finalizers: Vec<String>,
+    #[serde(borrow, default)]
+    pub(crate) owner_references: Vec<Owner<'a>>,
+    #[serde(borrow)]
+    labels: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    managed_fields: Option<&'a RawValue>,
+}
+
+/// An entry of `metadata.ownerReferences`.
+#[derive(Debug, Deserialize, Hash, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Owner<'a> {
+    #[serde(borrow)]
+    pub(crate) api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) uid: Cow<'a, str>,
+    #[serde(default)]
+    pub(crate) controller: bool,
+    #[serde(default)]
+    pub(crate) block_owner_deletion: bool,
+}
+
+impl Object {
+    pub(crate) fn parse(json: impl AsRef<str>) -> serde_json::Result<Object> {
+        let json = json.as_ref();
+        let Header { metadata } = serde_json::from_str(json)?;
+        let key = Key::new(Some(&metadata.namespace), &metadata.name);
+        let uid = Box::from(metadata.uid.as_ref());
+        let version = metadata.resource_version.parse().unwrap_or_default();
+        let terminating = metadata.is_terminating();
+        let kept = match metadata.managed_fields {
+            Some(managed) => without(json, "managedFields", managed),
+            None => json.into(),
+        };
+        let kept = Kept::Whole(kept);
+        let owners = metadata.owner_references.into_iter().map(Owner::into_owned).collect();
+        Ok(Object { key, uid, version, terminating, owners, json: kept })
+    }
+
+    /// The version of an object, without keeping any of it; 0 if it is no number.
+    pub(crate) fn version_in(json: &str) -> serde_json::Result<u64> {
+        #[derive(Deserialize)]
+        struct Versioned<'a> {
+            #[serde(borrow)]
+            metadata: Version<'a>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Version<'a> {
+            #[serde(borrow, default)]
+            resource_version: Cow<'a, str>,
+        }
+        let Versioned { metadata } = serde_json::from_str(json)?;
+        Ok(metadata.resource_version.parse().unwrap_or_default())
+    }
+
+    pub(crate) fn json(&self) -> Json<'_> {
+        self.json.read()
+    }
+
+    /// The same object as its difference to a template, unless that is more than half of it.
+    pub(crate) fn packed(self, template: &Arc<Template>) -> Object {
+        let (packed, whole) = {
+            let json = self.json();
+            (template.pack(&json), json.len())
+        };
+        if packed.len() > whole / 2 {
+            return self;
+        }
+        let json = Kept::Packed(template.clone(), packed.into());
+        Object { json, ..self }
+    }
+
+    pub(crate) fn decode<K: DeserializeOwned>(&self) -> serde_json::Result<Arc<K>> {
+        serde_json::from_str(&self.json()).map(Arc::new)
+    }
+
+    /// How much memory it takes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Object>() + self.json.len() + self.uid.len() + self.owners.len() * size_of::<Owner<'_>>()
+    }
+
+    /// Whether the object with this uid is the owner that controls this one.
+    pub(crate) fn is_controlled_by(&self, uid: &str) -> bool {
+        self.controller().is_some_and(|owner| owner.uid == uid)
+    }
+
+    /// The owner that controls this object.
+    pub(crate) fn controller(&self) -> Option<&Owner<'static>> {
+        self.owners.iter().find(|owner| owner.controller)
+    }
+
+    /// The version as the API server wrote it.
+    pub(crate) fn resource_version(&self) -> String {
+        match self.version {
+            0 => self.json().meta().resource_version.into_owned(),
+            version => version.to_string(),
+        }
+    }
+
+    /// The metadata, for those who know nothing of the kind.
+    pub(crate) fn metadata(&self) -> Arc<PartialObjectMeta<DynamicObject>> {
+        self.decode().expect("its metadata was parsed before")
+    }
+
+    /// The value of one of the object's top fields, if it has it.
+    pub(crate) fn field(&self, name: &str) -> Option<serde_json::Value> {
+        serde_json::from_str(self.json().raw(name)?.get()).ok()
+    }
+
+    /// This object with nothing but its metadata.
+    pub(crate) fn into_metadata(self) -> Object {
+        #[derive(Deserialize)]
+        struct Whole<'a> {
+            #[serde(borrow)]
+            metadata: BTreeMap<Cow<'a, str>, &'a RawValue>,
+        }
+        let json = {
+            let json = self.json();
+            let Whole { metadata } = serde_json::from_str(&json).expect("parsed before");
+            json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata }).to_string()
+        };
+        let json = Kept::Whole(json.into());
+        Object { json, ..self }
+    }
+}
+
+/// `json` without a field whose value is a part of it.
+fn without(json: &str, field: &str, value: &RawValue) -> Box<str> {
+    let begin = value.get().as_ptr() as usize - json.as_ptr() as usize;
+    let (before, after) = (&json[..begin], &json[begin + value.get().len()..]);
+    let before = before.trim_end().strip_suffix(':').unwrap_or(before).trim_end();
+    let Some(before) = before.strip_suffix('"').and_then(|before| before.strip_suffix(field)) else {
+        // Spelled with escapes, which no API server does.
+        return json.into();
+    };
+    let before = before.strip_suffix('"').unwrap_or(before).trim_end();
+    match (before.strip_suffix(','), after.trim_start().strip_prefix(',')) {
+        (Some(before), _) => [before, after].concat().into(),
+        (None, Some(after)) => [before, after].concat().into(),
+        (None, None) => [before, after].concat().into(),
+    }
+}
+
+impl Owner<'_> {
+    fn into_owned(self) -> Owner<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Owner {
+            api_version: owned(self.api_version),
+            kind: owned(self.kind),
+            name: owned(self.name),
+            uid: owned(self.uid),
+            controller: self.controller,
+            block_owner_deletion: self.block_owner_deletion,
+        }
+    }
+
+    /// Whether the owner is of this kind, in whichever version.
+    pub(crate) fn is_a(&self, kind: &Kind) -> bool {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        self.kind == kind.name() && group == kind.resource.group
+    }
+}
+
+impl<'a> From<&'a OwnerReference> for Owner<'a> {
+    fn from(reference: &'a OwnerReference) -> Owner<'a> {
+        Owner {
+            api_version: Cow::from(&reference.api_version),
+            kind: Cow::from(&reference.kind),
+            name: Cow::from(&reference.name),
+            uid: Cow::from(&reference.uid),
+            controller: reference.controller.unwrap_or_default(),
+            block_owner_deletion: reference.block_owner_deletion.unwrap_or_default(),
+        }
+    }
+}
+
+impl Meta<'_> {
+    /// Whether an object that was answered to a write is there no more: no time was left to it, and nothing holds it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.deletion_grace_period_seconds == Some(0) && self.finalizers.is_empty()
+    }
+
+    /// The labels as the API server wrote them.
+    pub(crate) fn labels(&self) -> Option<&str> {
+        self.labels.map(RawValue::get)
+    }
+
+    /// The annotations as the API server wrote them.
+    pub(crate) fn annotations(&self) -> Option<&str> {
+        self.annotations.map(RawValue::get)
+    }
+
+    /// The value of an annotation.
+    pub(crate) fn annotation(&self, name: &str) -> Option<String> {
+        let mut annotations: BTreeMap<String, String> = serde_json::from_str(self.annotations?.get()).ok()?;
+        annotations.remove(name)
+    }
+
+    /// When its deletion was asked for, or when its grace period ends, as the API server wrote it.
+    pub(crate) fn deletion_time(&self) -> Option<&str> {
+        self.deletion_timestamp.map(|time| time.get().trim_matches('"'))
+    }
+
+    pub(crate) fn is_terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
+    /// Stays the same for as long as nobody changes anything that an author can apply.
+    ///
+    /// Where the kind counts generations, a change of status alone goes unnoticed; elsewhere any change counts.
+    pub(crate) fn fingerprint(&self, kind: &Kind) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.uid.hash(&mut hasher);
+        if self.generation == 0 || !kind.counts_generations() {
+            self.resource_version.hash(&mut hasher);
+        } else {
+            let raw = |value: Option<&RawValue>| value.map(|value| value.get().to_owned());
+            (self.generation, self.is_terminating(), &self.finalizers).hash(&mut hasher);
+            (&self.owner_references, raw(self.labels), raw(self.annotations)).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(metadata: &str, rest: &str) -> Object {
+        Object::parse(format!(r#"{{"kind":"Thing","metadata":{metadata}{rest}}}"#)).unwrap()
+    }
+
+    #[test]
+    fn only_what_the_framework_needs_is_read() {
+        let object = object(
+            r#"{"name":"a\u0064a","namespace":"default","uid":"u1","resourceVersion":"7","managedFields":[{}],
+            "ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u0","controller":true}]}"#,
+            r#","spec":{"a":1}"#,
+        );
+        assert_eq!((object.key.to_string().as_str(), object.version), ("default/ada", 7));
+        assert_eq!(object.controller().unwrap().uid, "u0");
+        assert_eq!(object.field("spec"), Some(serde_json::json!({"a": 1})));
+        let partial = object.into_metadata();
+        assert_eq!((partial.field("spec"), &*partial.json().meta().name), (None, "ada"));
+        assert!(partial.metadata().metadata.managed_fields.is_none());
+    }
+
+    #[test]
+    fn who_manages_which_field_is_not_kept() {
+        let managed = r#""managedFields" : [{"manager":"a,\"}","fieldsV1":{"f:spec":{}}}]"#;
+        for metadata in [
+            format!(r#"{{{managed}}}"#),
+            format!(r#"{{{managed},"name":"ada"}}"#),
+            format!(r#"{{"name":"ada" , {managed} }}"#),
+            format!(r#"{{"name":"ada",{managed},"uid":"u"}}"#),
+        ] {
+            let named = metadata.replacen('{', r#"{"namespace":"default","#, 1);
+            for metadata in [metadata, named] {
+                let Ok(kept) = Object::parse(format!(r#"{{"metadata":{metadata}}}"#)) else {
+                    continue;
+                };
+                let mut expected: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+                expected.as_object_mut().unwrap().remove("managedFields");
+                assert_eq!(kept.field("metadata"), Some(expected), "{metadata}");
+                assert!(!kept.json().contains("managedFields"), "{metadata}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_of_status_leaves_no_fingerprint_where_generations_are_counted() {
+        let kind = Kind::of::<k8s_openapi::api::apps::v1::Deployment>();
+        let print = |object: Object| object.json().meta().fingerprint(&kind);
+        let counted = |version| object(&format!(r#"{{"name":"a","generation":2,"resourceVersion":"{version}"}}"#), "");
+        assert_eq!(print(counted(1)), print(counted(2)));
+        let uncounted = |version| object(&format!(r#"{{"name":"a","resourceVersion":"{version}"}}"#), "");
+        assert_ne!(print(uncounted(1)), print(uncounted(2)));
+    }
+}

@@ -1,0 +1,13 @@
+//! What an author declares: operators, controllers, reconcilers, and the values they are made of.
+
+pub(crate) mod action;
+pub(crate) mod backoff;
+pub(crate) mod controller;
+pub(crate) mod error;
+pub(crate) mod key;
+pub(crate) mod operator;
+pub(crate) mod predicate;
+pub(crate) mod reconciler;
+pub(crate) mod selection;
+pub(crate) mod trigger;
+pub(crate) mod why;

@@ -1,0 +1,366 @@
+//! An operator as a value: its name, its kinds, its controllers and tasks. It is inert until it is started.
+
+use crate::cache::watch::Lists;
+use crate::engine::running::Setup;
+use crate::program::admin::{Check, Checks};
+use crate::program::config;
+use crate::{Config, Controller, Election, Error, EventPolicy, Metrics, Result, Running};
+use futures::future::BoxFuture;
+use k8s_openapi::{
+    api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::Client;
+use std::{collections::HashSet, sync::Arc};
+
+/// How long an operator's name may be, so that what is named after it, with a few letters more, has a name that Kubernetes takes.
+const LONGEST: usize = 50;
+
+/// Everything that runs under one name.
+///
+/// The name is the field manager of every write, and the operator's name in logs and events.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    name: String,
+    crds: Vec<CustomResourceDefinition>,
+    controllers: Vec<Controller>,
+    tasks: Vec<Task>,
+    namespaces: Vec<String>,
+    lists: Lists,
+    permissions: Vec<PolicyRule>,
+    served: Vec<(String, u16)>,
+    metrics: Option<Metrics>,
+    events: EventPolicy,
+    election: Option<Election>,
+    checks: Arc<Checks>,
+}
+
+/// Work beside the controllers.
+#[derive(Clone)]
+pub(crate) struct Task {
+    pub(crate) name: String,
+    pub(crate) work: Arc<dyn Fn(Client) -> BoxFuture<'static, Result<()>> + Send + Sync>,
+}
+
+impl Operator {
+    /// An operator that does nothing yet.
+    pub fn new(name: impl Into<String>) -> Operator {
+        Operator {
+            name: name.into(),
+            crds: Vec::new(),
+            controllers: Vec::new(),
+            tasks: Vec::new(),
+            namespaces: Vec::new(),
+            lists: Lists::default(),
+            permissions: Vec::new(),
+            served: Vec::new(),
+            metrics: None,
+            events: EventPolicy::default(),
+            election: None,
+            checks: Arc::default(),
+        }
+    }
+
+    /// Declares a kind that the operator brings along; it is installed when the operator starts.
+    pub fn crd(mut self, crd: CustomResourceDefinition) -> Operator {
+        self.crds.push(crd);
+        self
+    }
+
+    /// Confines the operator to these namespaces: of kinds that live in namespaces nothing else is watched, cached or
+    /// reconciled. All namespaces unless set.
+    ///
+    /// A kind that is known at run time only ([`Controller::of`]) needs [`Controller::namespaced`] or
+    /// [`Controller::cluster_wide`], and is refused without.
+    pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Operator {
+        self.namespaces = namespaces.into_iter().map(Into::into).collect();
+        self.namespaces.sort();
+        self.namespaces.dedup();
+        self
+    }
+
+    /// Lists each kind as the beginning of its watch (KEP-3157) where the API server can do that.
+    ///
+    /// Pages, which are the default, are decoded while they arrive. Streaming is meant to cost the API server less memory
+    /// where a kind has very many objects.
+    pub fn streaming_lists(mut self) -> Operator {
+        self.lists = Lists::Streamed;
+        self
+    }
+
+    /// Adds a controller.
+    pub fn controller(mut self, controller: Controller) -> Operator {
+        self.controllers.push(controller);
+        self
+    }
+
+    /// Runs `work` beside the controllers, a server for example, until it succeeds or the operator stops.
+    ///
+    /// If it fails or panics, that is logged, and it is begun anew after a delay that grows.
+    pub fn task<Fut>(
+        mut self,
+        name: impl Into<String>,
+        work: impl Fn(Client) -> Fut + Send + Sync + 'static,
+    ) -> Operator
+    where
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        let work = Arc::new(move |client| -> BoxFuture<'static, Result<()>> { Box::pin(work(client)) });
+        self.tasks.push(Task { name: name.into(), work });
+        self
+    }
+
+    /// Declares a right that the operator needs beyond what its controllers declare; `rbac` and `manifests` grant it.
+    ///
+    /// It holds wherever the operator watches. For verbs on a kind, [`Controller::needs`] is shorter.
+    pub fn permission(mut self, rule: PolicyRule) -> Operator {
+        self.permissions.push(rule);
+        self
+    }
+
+    /// Declares a port that a task of the operator listens on; `manifests` names it, and lets others reach it.
+    pub fn serves(mut self, name: impl Into<String>, port: u16) -> Operator {
+        self.served.push((name.into(), port));
+        self
+    }
+
+    /// Counts and measures in `metrics`, where the author may have added some of their own, and not in new ones per start.
+    pub fn metrics(mut self, metrics: &Metrics) -> Operator {
+        self.metrics = Some(metrics.clone());
+        self
+    }
+
+    /// Says how events are published and remembered.
+    pub fn events(mut self, policy: EventPolicy) -> Operator {
+        self.events = policy;
+        self
+    }
+
+    /// Works only while it leads this election, whatever the configuration says. See also [`Controller::election`].
+    pub fn election(mut self, election: Election) -> Operator {
+        self.election = Some(election);
+        self
+    }
+
+    /// Has `/readyz` ask one question more, for example whether a server of the author's listens.
+    pub fn ready_check(
+        mut self,
+        name: impl Into<String>,
+        ask: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Operator {
+        Arc::make_mut(&mut self.checks)
+            .ready
+            .push(Check { name: name.into(), ask: Arc::new(ask) });
+        self
+    }
+
+    /// Has `/livez` ask one question more; a process that fails it is restarted.
+    pub fn live_check(
+        mut self,
+        name: impl Into<String>,
+        ask: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Operator {
+        Arc::make_mut(&mut self.checks).live.push(Check { name: name.into(), ask: Arc::new(ask) });
+        self
+    }
+
+    /// The operator's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kinds that the operator brings along.
+    pub fn crds(&self) -> &[CustomResourceDefinition] {
+        &self.crds
+    }
+
+    /// Installs the operator's kinds and starts its controllers.
+    ///
+    /// The same operator may be started any number of times: after a stop, or on several clusters.
+    pub async fn start(&self, client: Client) -> Result<Running> {
+        Running::start(self, client, Setup::default()).await
+    }
+
+    /// Starts the operator as its configuration says, with a client that is there already: in a test, or beside other work.
+    ///
+    /// A leader's write that is begun after the lease's time is not sent, one that waits for its answer then is abandoned, and one
+    /// that the client has begun to send is not sent to its end. The client's connections are its own, though: what they have
+    /// handed to the kernel may arrive later. [`Operator::start_on`], which is what [`run`](crate::program::run) uses, ends them as well.
+    pub async fn start_with(&self, client: Client, config: &Config) -> Result<Running> {
+        Running::start_with(self, client, None, config).await
+    }
+
+    /// Starts the operator on a cluster, as its configuration says.
+    ///
+    /// Unlike [`Operator::start_with`] it makes the connections itself, so that a leader's writes end where the lease does, also
+    /// those that the kernel has not sent by then. Through a proxy (`kube::Config::proxy_url`) it has no more than `start_with` has.
+    pub async fn start_on(&self, cluster: kube::Config, config: &Config) -> Result<Running> {
+        let client = Client::try_from(cluster.clone())?;
+        Running::start_with(self, client, Some(cluster), config).await
+    }
+
+    /// The namespaces that the operator is confined to; none for all.
+    pub(crate) fn namespaces_watched(&self) -> &[String] {
+        &self.namespaces
+    }
+
+    pub(crate) fn lists(&self) -> Lists {
+        self.lists
+    }
+
+    pub(crate) fn controllers(&self) -> &[Controller] {
+        &self.controllers
+    }
+
+    pub(crate) fn event_policy(&self) -> EventPolicy {
+        self.events
+    }
+
+    pub(crate) fn own_election(&self) -> Option<&Election> {
+        self.election.as_ref()
+    }
+
+    pub(crate) fn checks(&self) -> &Arc<Checks> {
+        &self.checks
+    }
+
+    pub(crate) fn own_metrics(&self) -> Metrics {
+        self.metrics.clone().unwrap_or_default()
+    }
+
+    pub(crate) fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    pub(crate) fn permissions(&self) -> &[PolicyRule] {
+        &self.permissions
+    }
+
+    pub(crate) fn served(&self) -> &[(String, u16)] {
+        &self.served
+    }
+
+    /// Refuses what its author declared wrongly.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mut mistakes: Vec<_> = self.controllers.iter().flat_map(Controller::mistakes).collect();
+        if !is_label(&self.name) || self.name.len() > LONGEST || self.name.starts_with(|c: char| c.is_ascii_digit()) {
+            mistakes.push(format!(
+                "the name must be at most {LONGEST} lower-case letters, digits and dashes, of which the first is a letter: its \
+                 Service and its namespace are named after it"
+            ));
+        }
+        if !self.namespaces.is_empty() {
+            mistakes.extend(self.controllers.iter().filter_map(Controller::unplaced));
+        }
+        let indexes: Vec<_> = self.controllers.iter().flat_map(|controller| &controller.indexes).collect();
+        for (count, index) in indexes.iter().enumerate() {
+            if indexes[..count].iter().any(|other| other.is_taken_by(index)) {
+                mistakes.push(format!("two indexes of {} are called {:?}", index.kind.name(), index.name));
+            }
+        }
+        let mut cleaned = HashSet::new();
+        for controller in self.controllers.iter().filter(|controller| !controller.cleanup.is_empty()) {
+            if !cleaned.insert(controller.kind.group_resource()) {
+                let kind = controller.kind.name();
+                mistakes.push(format!("two controllers clean up {kind}: one finalizer cannot wait for both"));
+            }
+        }
+        let taken = |port: u16| [config::Metrics::default().port, config::Health::default().port].contains(&port);
+        for (name, port) in &self.served {
+            if taken(*port) || matches!(name.as_str(), "metrics" | "health") || !is_label(name) || name.len() > 15 {
+                mistakes.push(format!(
+                    "port {name} ({port}): its name must be at most 15 lower-case letters, digits and dashes, and \
+                     neither metrics nor health, whose ports it must leave free"
+                ));
+            }
+        }
+        for controller in &self.controllers {
+            if controller.cleanup_deadline.is_some() && controller.cleanup.is_empty() {
+                mistakes.push(format!("{} has a deadline for its cleanup, and no cleanup", controller.kind.name()));
+            }
+        }
+        if mistakes.is_empty() {
+            return Ok(());
+        }
+        Err(Error::permanent(format!("operator {:?}: {}", self.name, mistakes.join("; "))))
+    }
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Task {}", self.name)
+    }
+}
+
+/// Whether a name can be part of a finalizer, a Lease and a field manager (RFC 1123, "label").
+pub(crate) fn is_label(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&name.len()) && name.chars().all(allowed) && !name.starts_with('-') && !name.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Action;
+    use crate::Context;
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+
+    async fn reconcile(_: Arc<ConfigMap>, _: Context) -> Result {
+        Ok(Action::await_change())
+    }
+
+    async fn cleanup(_: Arc<ConfigMap>, _: Context) -> Result<()> {
+        Ok(())
+    }
+
+    async fn clean_another(_: Arc<Secret>, _: Context) -> Result<()> {
+        Ok(())
+    }
+
+    fn refusal(operator: Operator) -> String {
+        operator.check().map_or_else(|error| error.to_string(), |()| "none".into())
+    }
+
+    #[test]
+    fn an_operator_is_a_value_that_can_be_read() {
+        let operator =
+            Operator::new("greeter").controller(Controller::new(reconcile).owns::<Secret>().cleanup(cleanup));
+        assert_eq!((operator.name(), operator.crds().len()), ("greeter", 0));
+        assert_eq!(refusal(operator), "none");
+    }
+
+    #[test]
+    fn a_name_that_kubernetes_would_refuse_is_refused() {
+        for name in ["", "Greeter", "-a", "a.b", "9lives", &"a".repeat(51)] {
+            assert!(refusal(Operator::new(name)).contains("the name must be"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_cleanup_of_another_kind_is_refused() {
+        let operator = Operator::new("a").controller(Controller::new(reconcile).cleanup(clean_another));
+        assert!(refusal(operator).contains("cleanup takes k8s_openapi"));
+    }
+
+    #[test]
+    fn a_port_that_the_framework_uses_is_refused() {
+        for (name, port) in [
+            ("metrics", 3000),
+            ("http", 8081),
+            ("Http", 3000),
+            ("a-name-of-sixteen", 3000),
+        ] {
+            assert!(
+                refusal(Operator::new("a").serves(name, port)).contains("whose ports it must leave free"),
+                "{name}"
+            );
+        }
+        assert_eq!(refusal(Operator::new("a").serves("http", 3000)), "none");
+    }
+
+    #[test]
+    fn two_cleanups_of_one_kind_are_refused() {
+        let controller = Controller::new(reconcile).cleanup(cleanup);
+        let refusal = refusal(Operator::new("a").controller(controller.clone()).controller(controller));
+        assert!(refusal.contains("two controllers clean up ConfigMap"), "{refusal}");
+    }
+}

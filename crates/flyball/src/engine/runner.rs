@@ -1,0 +1,335 @@
+//! Runs a controller: takes objects from its queue, reconciles them side by side, and decides when each comes back.
+
+use crate::cache::{Followed, Mirror};
+use crate::context::finalizer::{self, Stage};
+use crate::declare::error::Outcome;
+use crate::engine::queue::{Job, Priority};
+use crate::engine::shared::{Control, Shared};
+use crate::engine::work::{Handed, WorkQueue};
+use crate::metrics::Ended;
+use crate::program::trace;
+use crate::{Action, Cache, Context, Controller, Error, Event, Key, Result, Why};
+use futures::FutureExt;
+use std::{
+    any::Any,
+    hash::{BuildHasher, RandomState},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    task::{JoinSet, consume_budget},
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+/// How long reconciles that are under way may take to end once the operator stops.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// How long to wait for the list that would contain an object which is not here.
+const UNLISTED: Duration = Duration::from_secs(5);
+
+/// One controller at work, and all that its workers share.
+pub(crate) struct Desk {
+    controller: Controller,
+    operator: Arc<Shared>,
+    control: Arc<Control>,
+    queue: Arc<WorkQueue>,
+    mirror: Arc<Mirror>,
+    /// As this controller reads it.
+    cache: Cache,
+    /// What the controller needs followed for as long as it runs.
+    _followed: Vec<Arc<Followed>>,
+    finalizer: String,
+    ids: Ids,
+}
+
+/// Names for reconciles that are not repeated by another process, or by the same one.
+#[derive(Default)]
+struct Ids {
+    seed: RandomState,
+    last: AtomicU64,
+}
+
+impl Ids {
+    fn next(&self) -> u64 {
+        self.seed.hash_one(self.last.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Desk {
+    pub(crate) fn new(
+        controller: Controller,
+        operator: Arc<Shared>,
+        control: Arc<Control>,
+        followed: Vec<Arc<Followed>>,
+    ) -> Desk {
+        let (queue, mirror) = (control.queue.clone(), control.mirror.clone());
+        let cache = operator.cache.selecting(&controller.selections);
+        let finalizer = finalizer::name(&operator.name);
+        Desk {
+            controller,
+            operator,
+            control,
+            queue,
+            mirror,
+            cache,
+            _followed: followed,
+            finalizer,
+            ids: Ids::default(),
+        }
+    }
+
+    /// Works while this process leads, until told to stop.
+    ///
+    /// When it leads no more, what is under way is cancelled where it stands, and comes again once it leads again. So does
+    /// everything else: whoever led meanwhile may have left it half done.
+    pub(crate) async fn run(self: Arc<Desk>, stop: CancellationToken) {
+        let (leadership, mut led) = (self.operator.leadership.clone(), false);
+        loop {
+            let term = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                term = leadership.begun() => term,
+            };
+            if std::mem::replace(&mut led, true) {
+                self.add_all(Why::Listed);
+            }
+            tokio::select! {
+                biased;
+                () = leadership.lost(term) => {}
+                () = self.clone().lead(stop.clone()) => return,
+            }
+        }
+    }
+
+    /// Works until told to stop, then lets what is under way end. Dropped before that, it ends at once.
+    async fn lead(self: Arc<Desk>, stop: CancellationToken) {
+        let mut workers = JoinSet::new();
+        let mut resync = std::pin::pin!(self.resync());
+        loop {
+            let free = workers.len() < self.controller.concurrency;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                () = &mut resync => {}
+                Some(_) = workers.join_next() => {}
+                handed = self.queue.next(), if free => {
+                    workers.spawn(self.clone().work(handed, stop.clone()));
+                }
+            }
+        }
+        let drained = async { while workers.join_next().await.is_some() {} };
+        if timeout(GRACE, drained).await.is_err() {
+            let controller = &*self.controller.name;
+            tracing::warn!(controller, "reconciles did not end in time and are cancelled");
+        }
+    }
+
+    /// Never ends.
+    async fn resync(&self) {
+        let Some(period) = self.controller.resync else {
+            return std::future::pending().await;
+        };
+        loop {
+            sleep(period).await;
+            self.add_all(Why::Resync);
+        }
+    }
+
+    fn add_all(&self, why: Why) {
+        for object in self.mirror.list(None) {
+            self.queue.add(object.key.clone(), Priority::Background, why.clone());
+        }
+    }
+
+    /// One worker: reconciles an object, and then others for as long as there are any.
+    async fn work(self: Arc<Desk>, first: Handed, stop: CancellationToken) {
+        let mut next = Some(first);
+        while let Some(handed) = next {
+            self.reconcile(handed).await;
+            consume_budget().await;
+            next = (!stop.is_cancelled()).then(|| self.queue.try_next()).flatten();
+        }
+    }
+
+    async fn reconcile(&self, handed: Handed) {
+        let job = &handed.job;
+        let Some(object) = self.mirror.get(&job.key) else {
+            self.absent(job);
+            return handed.ended();
+        };
+        let id = self.ids.next();
+        let ctx = Context {
+            operator: self.operator.clone(),
+            cache: self.cache.clone(),
+            mirror: self.mirror.clone(),
+            object,
+            id,
+            why: job.why.clone(),
+            round: Arc::default(),
+        };
+        let span = self.span(job, id);
+        async {
+            let run = self.control.metrics.began(Some(job.due.elapsed()));
+            let result = self.attempt(ctx.clone()).await;
+            let how = how(&result);
+            run.ended(how);
+            let failure = result.as_ref().err().map(ToString::to_string);
+            self.ended(job, &ctx, result);
+            trace::ended(how.result(), failure);
+        }
+        .instrument(span)
+        .await;
+        handed.ended();
+    }
+
+    /// What every line says that is logged meanwhile.
+    fn span(&self, job: &Job<Key>, id: u64) -> tracing::Span {
+        let (operator, controller, kind) = (&*self.operator.name, &*self.controller.name, self.mirror.kind().name());
+        trace::reconcile(operator, controller, kind, job, id)
+    }
+
+    /// Runs what the author wrote, which may fail, panic or take too long.
+    async fn attempt(&self, ctx: Context) -> Result {
+        let work = AssertUnwindSafe(reconcile(&self.controller, ctx, &self.finalizer)).catch_unwind();
+        let ended = match self.controller.timeout {
+            None => work.await,
+            Some(most) => match timeout(most, work).await {
+                Ok(ended) => ended,
+                Err(_) => {
+                    self.control.metrics.timed_out();
+                    return Err(Error::retry(format!("the reconcile did not end within {most:?}")));
+                }
+            },
+        };
+        let ended = ended.map_err(|panic| ("reconcile", panic)).and_then(told);
+        ended.unwrap_or_else(|(what, panic)| {
+            self.control.metrics.panicked();
+            Err(panicked(what, &*panic))
+        })
+    }
+
+    /// An object is not here: it is gone, or its kind has not been listed yet.
+    fn absent(&self, job: &Job<Key>) {
+        let key = &job.key;
+        if !self.mirror.has_listed(key) {
+            self.queue.add_after(key.clone(), UNLISTED, job.priority, job.why.clone());
+            return;
+        }
+        self.queue.succeeded(key);
+        if let Some(gone) = &self.controller.gone
+            && catch_unwind(AssertUnwindSafe(|| gone(key))).is_err()
+        {
+            tracing::error!(%key, "`gone` panicked");
+        }
+    }
+
+    fn ended(&self, job: &Job<Key>, ctx: &Context, result: Result) {
+        match result {
+            Ok(action) => {
+                self.queue.succeeded(&job.key);
+                tracing::debug!(again = ?action.delay(), "reconciled");
+                if let Some(delay) = action.delay() {
+                    self.queue.add_after(job.key.clone(), delay, job.priority, Why::Requeued);
+                }
+            }
+            Err(error) if self.mirror.get(&job.key).is_none() => {
+                tracing::debug!(%error, "reconcile failed: the object is gone");
+            }
+            Err(error) => self.failed(job, ctx, &error),
+        }
+    }
+
+    fn failed(&self, job: &Job<Key>, ctx: &Context, error: &Error) {
+        let (key, backoff) = (&job.key, &self.controller.backoff);
+        let failures = self.queue.failed(key, &error.to_string());
+        let retries = backoff.retries(failures);
+        let delay = match error.outcome() {
+            Outcome::Retry if retries => Some(backoff.delay(failures, key).max(asked_to_wait(error))),
+            Outcome::RetryAfter(delay) => Some(delay),
+            Outcome::Retry | Outcome::Permanent => None,
+        };
+        // At its deadline an object goes, however often its cleanup may be tried, and whatever was said of the next time.
+        let left = finalizer::time_left(&self.controller, &ctx.object, self.operator.clock.now());
+        let delay = delay.into_iter().chain(left).min();
+        tracing::warn!(failures, retry = ?delay, %error, "reconcile failed");
+        match delay {
+            Some(delay) => self.queue.add_after(key.clone(), delay, job.priority, Why::Retried(failures)),
+            None => self.queue.gave_up(key),
+        }
+        if error.outcome() == Outcome::Retry && !retries {
+            let note = format!("gave up after {failures} failures, until something changes: {error}");
+            ctx.event(Event::warning("RetriesExhausted", note));
+        }
+    }
+}
+
+/// The same, unless it is an error whose author cannot say what it is: that is a panic, too.
+fn told(result: Result) -> Result<Result, (&'static str, Box<dyn Any + Send>)> {
+    match &result {
+        Ok(_) => Ok(result),
+        Err(error) => match catch_unwind(AssertUnwindSafe(|| error.to_string())) {
+            Ok(_) => Ok(result),
+            Err(panic) => Err(("error's text", panic)),
+        },
+    }
+}
+
+fn how(result: &Result) -> Ended {
+    match result {
+        Ok(action) if action.delay().is_some() => Ended::RequeueAfter,
+        Ok(_) => Ended::Success,
+        Err(error) if error.outcome() == Outcome::Permanent => Ended::Permanent,
+        Err(_) => Ended::Error,
+    }
+}
+
+/// As long as the API server wants to be left alone (429 with `Retry-After`).
+fn asked_to_wait(error: &Error) -> Duration {
+    let seconds = match error.find::<kube::Error>() {
+        Some(kube::Error::Api(status)) => status.details.as_ref().map_or(0, |details| details.retry_after_seconds),
+        _ => 0,
+    };
+    Duration::from_secs(seconds.into())
+}
+
+async fn reconcile(controller: &Controller, ctx: Context, finalizer: &str) -> Result {
+    if controller.cleanup.is_empty() {
+        return if ctx.object.terminating {
+            terminate(controller, ctx).await
+        } else {
+            run(controller, ctx).await
+        };
+    }
+    match finalizer::stage(&ctx.object, finalizer) {
+        Stage::Reconcile => run(controller, ctx).await,
+        Stage::Add => {
+            let ctx = finalizer::add(&ctx, finalizer).await?;
+            run(controller, ctx).await
+        }
+        Stage::CleanUp => finalizer::clean_up(controller, &ctx, finalizer).await,
+        Stage::Terminating => terminate(controller, ctx).await,
+    }
+}
+
+async fn run(controller: &Controller, ctx: Context) -> Result {
+    (controller.reconcile)(ctx.object.clone(), ctx).await
+}
+
+async fn terminate(controller: &Controller, ctx: Context) -> Result {
+    match &controller.terminating {
+        Some(terminating) => terminating(ctx.object.clone(), ctx).await,
+        None => Ok(Action::await_change()),
+    }
+}
+
+pub(crate) fn panicked(what: &str, panic: &(dyn Any + Send)) -> Error {
+    let message = panic.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Error::retry(format!("the {what} panicked: {}", message.unwrap_or("without a message")))
+}

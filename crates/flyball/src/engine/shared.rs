@@ -1,0 +1,104 @@
+//! What the controllers and tasks of a running operator share, and how one more controller is started among them.
+
+use crate::cache::kind::Kind;
+use crate::cache::{Followed, Mirror};
+use crate::clock::Clock;
+use crate::engine::connect;
+use crate::engine::runner::Desk;
+use crate::engine::work::WorkQueue;
+use crate::event::Recorder;
+use crate::leader::FencedClient;
+use crate::metrics::ControllerMetrics;
+use crate::program::admin::Checks;
+use crate::{Cache, Controller, Leadership, Metrics};
+use kube::Client;
+use std::{
+    cmp::Reverse,
+    sync::{Arc, Mutex, Weak},
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The inside of a running operator. Clones differ in who leads them, and so in the client.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) name: String,
+    /// Writes only while `leadership` leads.
+    pub(crate) api: Arc<FencedClient>,
+    /// The same for authors.
+    pub(crate) client: Client,
+    pub(crate) leadership: Leadership,
+    /// All elections that the operator stands in.
+    pub(crate) elections: Vec<Leadership>,
+    pub(crate) checks: Arc<Checks>,
+    pub(crate) cache: Cache,
+    pub(crate) recorder: Recorder,
+    pub(crate) metrics: Metrics,
+    pub(crate) clock: Clock,
+    pub(crate) stop: CancellationToken,
+    /// Runners and tasks. Emptied when the operator ends.
+    pub(crate) running: Arc<Mutex<JoinSet<()>>>,
+    pub(crate) controls: Arc<Mutex<Vec<Weak<Control>>>>,
+}
+
+/// What others may see of a controller at work.
+pub(crate) struct Control {
+    pub(crate) name: String,
+    pub(crate) mirror: Arc<Mirror>,
+    pub(crate) queue: Arc<WorkQueue>,
+    pub(crate) metrics: ControllerMetrics,
+    pub(crate) leadership: Leadership,
+}
+
+impl Shared {
+    /// Starts a controller, which ends with the operator or with `stop`.
+    pub(crate) fn control(self: &Arc<Shared>, controller: Controller, stop: CancellationToken) {
+        let name = controller.name.clone();
+        let metrics = self.metrics.controller(&name);
+        metrics.concurrency(controller.concurrency);
+        let queue = Arc::new(WorkQueue::new(controller.rate, metrics.clone()));
+        let followed = self.follow(controller.kinds());
+        let mirror = self.cache.mirror_for(&controller.kind).expect("a controller's own kind is followed");
+        let control = Arc::new(Control {
+            name,
+            mirror,
+            queue: queue.clone(),
+            metrics,
+            leadership: self.leadership.clone(),
+        });
+        self.lock_controls().push(Arc::downgrade(&control));
+        connect::connect(&controller, &self.cache, &queue);
+        let desk = Arc::new(Desk::new(controller, self.clone(), control, followed));
+        self.spawn(desk.run(stop));
+    }
+
+    /// The same for controllers that have an election of their own, and so a client that is fenced by it.
+    pub(crate) fn led_by(&self, leadership: Leadership, api: Arc<FencedClient>) -> Arc<Shared> {
+        let client = api.to_client();
+        Arc::new(Shared { api, client, leadership, ..self.clone() })
+    }
+
+    /// The controllers at work.
+    pub(crate) fn controls(&self) -> Vec<Arc<Control>> {
+        let mut controls = self.lock_controls();
+        controls.retain(|control| control.strong_count() > 0);
+        controls.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn lock_controls(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Control>>> {
+        self.controls.lock().expect("nothing panics under this lock")
+    }
+
+    /// Follows kinds for as long as the answer is kept. What is needed whole comes first: metadata is part of it.
+    pub(crate) fn follow<'a>(&self, kinds: impl Iterator<Item = &'a Kind>) -> Vec<Arc<Followed>> {
+        let mut kinds: Vec<_> = kinds.collect();
+        kinds.sort_by_key(|kind| Reverse(kind.form));
+        kinds.into_iter().map(|kind| self.cache.follow(kind, &self.api, &self.metrics)).collect()
+    }
+
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut running = self.running.lock().expect("nothing panics under this lock");
+        while running.try_join_next().is_some() {}
+        running.spawn(work);
+    }
+}

@@ -1,0 +1,219 @@
+//! Where in a [`Config`] a key's value is, how it is read from text, and how it is shown.
+
+use crate::declare::operator::is_label;
+use crate::program::config::LogFormat;
+use crate::program::{log, trace};
+use http::Uri;
+use jiff::SignedDuration;
+use std::{net::IpAddr, time::Duration};
+
+/// The place of a value, by what may be said there.
+pub(crate) enum Place<'a> {
+    Namespace(&'a mut Vec<String>),
+    Namespaces(&'a mut Vec<String>),
+    Bool(&'a mut bool),
+    Home(&'a mut Option<String>),
+    Lease(&'a mut Option<String>),
+    Duration(&'a mut Duration),
+    Address(&'a mut IpAddr),
+    Port(&'a mut u16),
+    Path(&'a mut String),
+    Level(&'a mut String),
+    Format(&'a mut LogFormat),
+    Collector(&'a mut Option<String>),
+    Service(&'a mut Option<String>),
+}
+
+impl Place<'_> {
+    /// What stands for the value in a help.
+    pub(crate) fn value(&self) -> &'static str {
+        match self {
+            Place::Namespace(_) | Place::Home(_) => "NAMESPACE",
+            Place::Namespaces(_) => "NAMESPACE,…",
+            Place::Bool(_) => "BOOL",
+            Place::Lease(_) | Place::Service(_) => "NAME",
+            Place::Duration(_) => "DURATION",
+            Place::Address(_) => "ADDRESS",
+            Place::Port(_) => "PORT",
+            Place::Path(_) => "PATH",
+            Place::Level(_) => "LEVEL",
+            Place::Format(_) => "FORMAT",
+            Place::Collector(_) => "URL",
+        }
+    }
+
+    /// Puts what a text says there.
+    pub(crate) fn read(self, text: &str) -> Result<(), String> {
+        match self {
+            Place::Namespace(place) => *place = namespaces([text])?,
+            Place::Namespaces(place) => *place = namespaces(text.split(','))?,
+            Place::Bool(place) => *place = boolean(text)?,
+            Place::Home(place) => *place = namespaces([text])?.pop(),
+            Place::Lease(place) => *place = lease(text)?,
+            Place::Duration(place) => *place = duration(text)?,
+            Place::Address(place) => *place = address(text)?,
+            Place::Port(place) => *place = port(text)?,
+            Place::Path(place) => *place = path(text)?,
+            Place::Level(place) => *place = level(text)?,
+            Place::Format(place) => *place = format(text)?,
+            Place::Collector(place) => *place = endpoint(text, trace::EXPORTED)?,
+            Place::Service(place) => *place = service_name(text, trace::EXPORTED)?,
+        }
+        Ok(())
+    }
+
+    /// Shows what is there, or nothing.
+    pub(crate) fn show(self) -> String {
+        match self {
+            Place::Namespace(place) | Place::Namespaces(place) => place.join(","),
+            Place::Bool(place) => place.to_string(),
+            Place::Home(place) | Place::Lease(place) | Place::Collector(place) | Place::Service(place) => {
+                place.clone().unwrap_or_default()
+            }
+            Place::Duration(place) => show(*place),
+            Place::Address(place) => place.to_string(),
+            Place::Port(place) => place.to_string(),
+            Place::Path(place) | Place::Level(place) => place.clone(),
+            Place::Format(place) => shown_format(*place).into(),
+        }
+    }
+}
+
+fn namespaces<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String>, String> {
+    let names = names.into_iter().map(str::trim).filter(|name| !name.is_empty());
+    let check = |name: &str| match is_label(name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("`{name}` is no namespace: lower-case letters, digits and dashes, 63 at most")),
+    };
+    names.map(check).collect()
+}
+
+fn optional(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.is_empty())
+}
+
+fn lease(text: &str) -> Result<Option<String>, String> {
+    match text.is_empty() || (text.len() <= 253 && text.split('.').all(is_label)) {
+        true => Ok(optional(text)),
+        false => Err(format!(
+            "`{text}` is no name of a Lease: lower-case letters, digits, dashes and dots, 253 at most"
+        )),
+    }
+}
+
+fn boolean(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| format!("`{text}` is neither true nor false"))
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is no IP address"))
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("`{text}` is no port: a number from 0 to 65535"))
+}
+
+fn path(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
+    match text {
+        _ if !text.starts_with('/') => Err(format!("`{text}` is no path: it begins with a slash")),
+        _ if text.ends_with('/') => Err(format!("`{text}` is no path: it ends with no slash")),
+        _ if !text.chars().all(plain) => Err(format!("`{text}` is no path: letters, digits, slashes and -_.~")),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// A duration as Go writes it, or a number of seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().map(Duration::from_secs);
+    let written = || Duration::try_from(text.parse::<SignedDuration>().ok()?).ok();
+    let duration = seconds.or_else(written);
+    duration.ok_or_else(|| format!("`{text}` is no duration: write 15s, 1m30s, or a number of seconds"))
+}
+
+/// A duration as Go writes it: `1m30s`.
+pub(crate) fn show(duration: Duration) -> String {
+    let printer = jiff::fmt::friendly::SpanPrinter::new();
+    SignedDuration::try_from(duration)
+        .map_or_else(|_| "forever".into(), |duration| printer.duration_to_string(&duration).replace(' ', ""))
+}
+
+fn level(text: &str) -> Result<String, String> {
+    log::filter(text).map(|_| text.to_owned())
+}
+
+fn format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "auto" => Ok(LogFormat::Auto),
+        "json" => Ok(LogFormat::Json),
+        "text" => Ok(LogFormat::Text),
+        _ => Err(format!("`{text}` is no format: auto, json or text")),
+    }
+}
+
+/// A collector's address, where this build exports.
+fn endpoint(text: &str, exported: bool) -> Result<Option<String>, String> {
+    let Some(address) = service_name(text, exported)? else {
+        return Ok(None);
+    };
+    let uri: Option<Uri> = address.parse().ok();
+    let known = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
+    match uri.filter(known) {
+        Some(_) => Ok(Some(address)),
+        None => Err(format!("`{text}` is no address of a collector: write http://collector:4318")),
+    }
+}
+
+/// Whatever is given, where this build exports.
+fn service_name(text: &str, exported: bool) -> Result<Option<String>, String> {
+    match optional(text) {
+        Some(_) if !exported => {
+            Err("this program was built without traces: build it with the feature `otel` of flyball \
+                                     (`cargo add flyball --features otel`), or leave this out"
+                .into())
+        }
+        given => Ok(given),
+    }
+}
+
+fn shown_format(format: LogFormat) -> &'static str {
+    match format {
+        LogFormat::Auto => "auto",
+        LogFormat::Json => "json",
+        LogFormat::Text => "text",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_traces_refuses_to_be_told_where_they_go() {
+        for refused in [endpoint("http://collector:4318", false), service_name("ada", false)] {
+            assert!(refused.unwrap_err().contains("`cargo add flyball --features otel`"));
+        }
+        assert_eq!((endpoint("", false), service_name("", false)), (Ok(None), Ok(None)));
+        assert_eq!(endpoint("http://collector:4318", true), Ok(Some("http://collector:4318".into())));
+        for text in ["collector:4318", "collector", "grpc://collector:4317", "http://"] {
+            assert!(endpoint(text, true).unwrap_err().contains("is no address of a collector"), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_are_go_s_or_seconds() {
+        for (text, millis) in [
+            ("15", 15_000),
+            ("15s", 15_000),
+            ("1m30s", 90_000),
+            ("500ms", 500),
+            ("1.5s", 1_500),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "-1s", "s", "1 fortnight"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert_eq!(show(Duration::from_secs(90)), "1m30s");
+    }
+}

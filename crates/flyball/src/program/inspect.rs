@@ -1,0 +1,143 @@
+//! A running operator seen from outside: what waits in its queues and why, what fails, what its watches do.
+
+use crate::engine::queue::{Priority, Stand};
+use crate::engine::shared::{Control, Shared};
+use crate::{Cache, Key, Running, Why};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// One controller's queue at this moment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct QueueState {
+    /// The controller's name.
+    pub controller: String,
+    /// The kind that it reconciles.
+    pub kind: String,
+    /// How many objects could be reconciled now.
+    pub ready: usize,
+    /// How many objects wait for their time.
+    pub waiting: usize,
+    /// How many objects are being reconciled.
+    pub running: usize,
+    /// The objects themselves, as many as were asked for: the running ones, then in about the order they will run.
+    pub objects: Vec<Queued>,
+    /// Objects whose last reconcile failed, as many as were asked for, in order.
+    pub failing: Vec<Failing>,
+}
+
+/// One object in a queue.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Queued {
+    /// Which object.
+    pub key: Key,
+    /// Why it is there.
+    pub why: Why,
+    /// What it waits for.
+    pub standing: Standing,
+    /// Whether it is behind what happens now: found by a list or a resync.
+    pub background: bool,
+}
+
+/// What an object in a queue waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Standing {
+    /// It waits for a free worker, since then.
+    Ready(Instant),
+    /// It waits for its time.
+    Until(Instant),
+    /// It is being reconciled.
+    Running {
+        /// When that began.
+        since: Instant,
+        /// Whether it was asked for once more meanwhile.
+        again: bool,
+    },
+}
+
+/// An object whose last reconcile failed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Failing {
+    /// Which object.
+    pub key: Key,
+    /// Failures in a row.
+    pub failures: u32,
+    /// What the last reconcile said; of the first thousand objects that fail at the same time.
+    pub error: Option<Arc<str>>,
+    /// When it failed last.
+    pub at: Instant,
+    /// Whether it is retried no more until something changes.
+    pub gave_up: bool,
+}
+
+impl Running {
+    /// The queue of every controller, with at most `most` objects of each.
+    pub fn queues(&self, most: usize) -> Vec<QueueState> {
+        self.operator.queues(most)
+    }
+
+    /// What the operator has cached, and how its watches fare.
+    pub fn cache(&self) -> &Cache {
+        &self.operator.cache
+    }
+
+    /// Asks a controller for a reconcile of one object, or of all, and says of how many; `by` is the reason that is logged.
+    pub fn reconcile(&self, controller: &str, key: Option<&Key>, by: &str) -> usize {
+        self.operator.reconcile(controller, key, by)
+    }
+}
+
+impl Shared {
+    pub(crate) fn queues(&self, most: usize) -> Vec<QueueState> {
+        self.controls().iter().map(|control| state(control, most)).collect()
+    }
+
+    pub(crate) fn reconcile(&self, controller: &str, key: Option<&Key>, by: &str) -> usize {
+        let controls = self.controls().into_iter().filter(|control| control.name == controller);
+        controls.map(|control| ask(&control, key, by)).sum()
+    }
+}
+
+fn ask(control: &Control, key: Option<&Key>, by: &str) -> usize {
+    let objects = match key {
+        Some(key) => control.mirror.get(key).into_iter().collect(),
+        None => control.mirror.list(None),
+    };
+    for object in &objects {
+        control.queue.add(object.key.clone(), Priority::Live, Why::asked(by));
+    }
+    objects.len()
+}
+
+fn state(control: &Control, most: usize) -> QueueState {
+    let (ready, waiting, running) = control.queue.counts();
+    let objects = control.queue.contents(most).into_iter().map(|(key, stand, ask)| Queued {
+        key,
+        standing: match stand {
+            Stand::Ready => Standing::Ready(ask.at),
+            Stand::Waiting => Standing::Until(ask.at),
+            Stand::Running { since, again } => Standing::Running { since, again },
+        },
+        why: ask.why,
+        background: ask.priority == Priority::Background,
+    });
+    let failing = control.queue.failures(most).into_iter().map(|(key, failure)| Failing {
+        key,
+        failures: failure.count,
+        error: failure.error,
+        at: failure.at,
+        gave_up: failure.gave_up,
+    });
+    QueueState {
+        controller: control.name.clone(),
+        kind: control.mirror.kind().name().to_owned(),
+        ready,
+        waiting,
+        running,
+        objects: objects.collect(),
+        failing: failing.collect(),
+    }
+}
