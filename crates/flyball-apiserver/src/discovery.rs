@@ -1,99 +1,39 @@
-//! What is served, told to clients: group by group as since the beginning, or all at once (`apidiscovery.k8s.io/v2`).
+//! Discovery documents: one per group and version, or all groups in one document (`apidiscovery.k8s.io/v2`).
 
-use crate::registry::{Kind, Served};
+use crate::encoding::document::Document;
+use crate::registry::{Group, Kind, Served, Version};
 use base64::prelude::{BASE64_STANDARD, Engine};
-use flyball_schema::kinds;
+use bytes::Bytes;
 use flyball_schema::resource::{Resource, Subresource};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// The groups that are served, most important first.
-pub struct Groups(Vec<Group>);
-
-/// One group, its versions best first.
-pub struct Group {
-    /// Its name; empty for the core group.
-    pub name: Box<str>,
-    /// Its versions, best first.
-    pub versions: Vec<Version>,
-}
-
-/// One version of a group.
-pub struct Version {
-    /// Its name, such as `v1`.
-    pub name: Box<str>,
-    /// Its kinds.
-    pub kinds: Vec<Arc<Kind>>,
-}
-
-impl Groups {
-    /// Sorts what is served: built-in groups as the table has them, then custom ones by name.
-    pub fn of(served: &Served) -> Groups {
-        let mut groups: Vec<Group> = vec![];
-        for kind in served.kinds() {
-            let resource = &kind.resource;
-            let at = groups.iter().position(|group| group.name == resource.group).unwrap_or_else(|| {
-                groups.push(Group { name: resource.group.clone(), versions: vec![] });
-                groups.len() - 1
-            });
-            groups[at].add(kind);
-        }
-        groups.sort_by_key(|group| (rank(&group.name), group.name.clone()));
-        for group in &mut groups {
-            group.versions.sort_by_key(|version| Reverse(priority(&version.name)));
-        }
-        Groups(groups)
-    }
-
-    /// The group of that name.
-    pub fn group(&self, name: &str) -> Option<&Group> {
-        self.0.iter().find(|group| &*group.name == name)
-    }
-
-    /// Every group and version that is served.
-    pub fn versions(&self) -> impl Iterator<Item = (&Group, &Version)> {
-        self.0.iter().flat_map(|group| group.versions.iter().map(move |version| (group, version)))
-    }
-
+impl Served {
     /// `/apis`: every group but the core one.
-    pub fn list(&self) -> Value {
-        let groups: Vec<Value> = self.named().map(Group::describe).collect();
+    pub(crate) fn group_list(&self) -> Value {
+        let groups: Vec<Value> = self.named_groups().map(|group| group.describe()).collect();
         json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
     }
 
-    /// `/api`, all at once.
-    pub fn aggregated_core(&self) -> Value {
-        aggregated(self.group("").into_iter())
+    /// `/api` in its aggregated form.
+    pub(crate) fn aggregated_core(&self) -> &Document {
+        self.core.get_or_init(|| aggregated(self.group("").into_iter()))
     }
 
-    /// `/apis`, all at once.
-    pub fn aggregated(&self) -> Value {
-        aggregated(self.named())
+    /// `/apis` in its aggregated form.
+    pub(crate) fn aggregated(&self) -> &Document {
+        self.named.get_or_init(|| aggregated(self.named_groups()))
     }
 
-    fn named(&self) -> impl Iterator<Item = &Group> {
-        self.0.iter().filter(|group| !group.name.is_empty())
+    fn named_groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+        self.groups().into_iter().filter(|group| !group.name.is_empty())
     }
 }
 
 impl Group {
-    fn add(&mut self, kind: &Arc<Kind>) {
-        let name = &kind.resource.version;
-        match self.versions.iter_mut().find(|version| version.name == *name) {
-            Some(version) => version.kinds.push(kind.clone()),
-            None => self.versions.push(Version { name: name.clone(), kinds: vec![kind.clone()] }),
-        }
-    }
-
-    /// The version of that name.
-    pub fn version(&self, name: &str) -> Option<&Version> {
-        self.versions.iter().find(|version| &*version.name == name)
-    }
-
     /// `/apis/<group>`
-    pub fn list(&self) -> Value {
+    pub(crate) fn list(&self) -> Value {
         let mut group = self.describe();
         group["kind"] = json!("APIGroup");
         group["apiVersion"] = json!("v1");
@@ -101,35 +41,38 @@ impl Group {
     }
 
     fn describe(&self) -> Value {
-        let version = |version: &Version| {
+        let version = |version: &Arc<Version>| {
             let group_version = group_version(&self.name, &version.name);
             json!({"groupVersion": group_version, "version": version.name})
         };
         let versions: Vec<Value> = self.versions.iter().map(version).collect();
-        json!({"name": self.name, "versions": versions, "preferredVersion": versions.first()})
+        json!({"name": &*self.name, "versions": versions, "preferredVersion": versions.first()})
     }
 
-    fn aggregated(&self) -> Value {
-        let version = |version: &Version| {
-            let resources: Vec<Value> = version.kinds.iter().map(|kind| aggregated_resource(kind)).collect();
-            json!({"version": version.name, "resources": resources, "freshness": "Current"})
-        };
-        let versions: Vec<Value> = self.versions.iter().map(version).collect();
-        let mut metadata = json!({});
-        if !self.name.is_empty() {
-            metadata["name"] = json!(self.name);
-        }
-        json!({"metadata": metadata, "versions": versions})
+    /// The group's entry in aggregated discovery, encoded once.
+    fn aggregated(&self) -> &Bytes {
+        self.discovery.get_or_init(|| {
+            let version = |version: &Arc<Version>| {
+                let resources: Vec<Value> = version.kinds.iter().map(|kind| aggregated_resource(kind)).collect();
+                json!({"version": version.name, "resources": resources, "freshness": "Current"})
+            };
+            let versions: Vec<Value> = self.versions.iter().map(version).collect();
+            let mut metadata = json!({});
+            if !self.name.is_empty() {
+                metadata["name"] = json!(&*self.name);
+            }
+            json!({"metadata": metadata, "versions": versions}).to_string().into()
+        })
     }
 }
 
 impl Version {
     /// `/apis/<group>/<version>`
-    pub fn list(&self, group: &str) -> Value {
+    pub(crate) fn list(&self, group: &str) -> Value {
         let resources: Vec<Value> = self.kinds.iter().flat_map(|kind| resources(kind)).collect();
         let group_version = group_version(group, &self.name);
         let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
-        // the core group's list was there before lists had versions
+        // The APIResourceList of the core group predates versioned lists.
         if !group.is_empty() {
             list["apiVersion"] = json!("v1");
         }
@@ -145,9 +88,17 @@ pub fn group_version(group: &str, version: &str) -> String {
     }
 }
 
-fn aggregated<'a>(groups: impl Iterator<Item = &'a Group>) -> Value {
-    let items: Vec<Value> = groups.map(Group::aggregated).collect();
-    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+fn aggregated<'a>(groups: impl Iterator<Item = &'a Arc<Group>>) -> Document {
+    let mut json =
+        br#"{"apiVersion":"apidiscovery.k8s.io/v2","kind":"APIGroupDiscoveryList","metadata":{},"items":["#.to_vec();
+    for (index, group) in groups.enumerate() {
+        if index > 0 {
+            json.push(b',');
+        }
+        json.extend_from_slice(group.aggregated());
+    }
+    json.extend_from_slice(b"]}");
+    Document::encoded(json)
 }
 
 fn aggregated_resource(kind: &Kind) -> Value {
@@ -240,68 +191,4 @@ fn storage_version_hash(kind: &Kind) -> Option<String> {
     let Resource { group, kind, .. } = &kind.resource;
     let hash = Sha256::digest(format!("{group}/{}/{kind}", custom.storage_version));
     Some(BASE64_STANDARD.encode(&hash[..8]))
-}
-
-/// Where a built-in group stands in the table of kinds; custom groups stand behind all of them.
-fn rank(group: &str) -> usize {
-    let resources = &kinds::builtin().resources;
-    resources.iter().position(|resource| &*resource.group == group).unwrap_or(resources.len())
-}
-
-/// `v2` > `v1` > `v2beta1` > `v1beta2` > `v1alpha1` > anything else, by name.
-// apimachinery, `version.CompareKubeAwareVersionStrings`
-fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
-    let other = (0, 0, 0, Reverse(version.to_owned()));
-    let Some(rest) = version.strip_prefix('v') else {
-        return other;
-    };
-    let digits = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
-    let (major, rest) = rest.split_at(digits);
-    let (stability, minor) = match rest {
-        "" => (3, Ok(0)),
-        _ if rest.starts_with("beta") => (2, rest["beta".len()..].parse()),
-        _ if rest.starts_with("alpha") => (1, rest["alpha".len()..].parse()),
-        _ => return other,
-    };
-    match (major.parse(), minor) {
-        (Ok(major), Ok(minor)) => (stability, major, minor, Reverse(String::new())),
-        _ => other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_best_version_is_stable_and_high() {
-        let mut versions = [
-            "v1alpha1",
-            "foo1",
-            "v10",
-            "v1",
-            "v2beta1",
-            "v1beta2",
-            "v2",
-            "v11alpha2",
-            "bar",
-            "v3x",
-        ];
-
-        versions.sort_by_key(|version| Reverse(priority(version)));
-
-        let expected = [
-            "v10",
-            "v2",
-            "v1",
-            "v2beta1",
-            "v1beta2",
-            "v11alpha2",
-            "v1alpha1",
-            "bar",
-            "foo1",
-            "v3x",
-        ];
-        assert_eq!(versions, expected);
-    }
 }

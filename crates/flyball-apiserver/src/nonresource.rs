@@ -1,11 +1,10 @@
 //! Every path that names no resource: discovery, OpenAPI, health, the version, and what is not there.
 
 use crate::clock::Clock;
-use crate::discovery::Groups;
 use crate::encoding::document::Document;
 use crate::encoding::negotiate::{self, Encoding, Format, Shape};
 use crate::encoding::output;
-use crate::openapi::{self, OpenApi};
+use crate::openapi;
 use crate::registry::Served;
 use crate::request::info::{Query, RequestInfo, ResourceInfo};
 use crate::status::Status;
@@ -13,65 +12,22 @@ use crate::{Body, health, version};
 use flyball_schema::kinds;
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, OnceLock};
-
-/// What is told of the kinds served: made when somebody asks, kept until a kind comes or goes.
-#[derive(Default)]
-pub struct Documents(Mutex<Option<Arc<Made>>>);
-
-struct Made {
-    number: u64,
-    groups: Groups,
-    core: OnceLock<Document>,
-    named: OnceLock<Document>,
-    open_api: OpenApi,
-}
-
-impl Documents {
-    fn of(&self, served: &Served) -> Arc<Made> {
-        let mut made = self.0.lock().expect("no panic while held");
-        match &*made {
-            Some(made) if made.number == served.number => made.clone(),
-            _ => {
-                let groups = Groups::of(served);
-                let open_api = OpenApi::default();
-                let new = Made {
-                    number: served.number,
-                    groups,
-                    core: OnceLock::new(),
-                    named: OnceLock::new(),
-                    open_api,
-                };
-                made.insert(Arc::new(new)).clone()
-            }
-        }
-    }
-}
 
 /// Answers a request to a path that names no resource.
-pub fn respond(
-    documents: &Documents,
-    served: &Served,
-    clock: &Clock,
-    headers: &HeaderMap,
-    route: &RequestInfo,
-) -> Response<Body> {
+pub fn respond(served: &Served, clock: &Clock, headers: &HeaderMap, route: &RequestInfo) -> Response<Body> {
     let path = route.path.trim_matches('/');
     let parts: Vec<&str> = path.split('/').collect();
     let request = Request { headers, query: &route.query, method: &route.method, clock };
     match parts[..] {
-        [""] => output::value(PRETTY, &paths(&documents.of(served).groups)),
+        [""] => output::value(PRETTY, &paths(served)),
         ["version"] => request.get(|request| request.version()),
         ["healthz" | "livez" | "readyz", ..] => health::respond(&route.path, &route.query),
-        ["api"] => request.core(&documents.of(served)),
-        ["apis"] => request.named(&documents.of(served)),
-        ["api", version] => request.versioned(&documents.of(served).groups, "", version),
-        ["apis", group] => request.group(&documents.of(served).groups, group),
-        ["apis", group, version] => request.versioned(&documents.of(served).groups, group, version),
-        ["openapi", "v3", ref rest @ ..] => {
-            let made = documents.of(served);
-            request.get(|request| made.open_api.respond(&made.groups, rest, request))
-        }
+        ["api"] => request.core(served),
+        ["apis"] => request.named(served),
+        ["api", version] => request.versioned(served, "", version),
+        ["apis", group] => request.group(served, group),
+        ["apis", group, version] => request.versioned(served, group, version),
+        ["openapi", "v3", ref rest @ ..] => request.get(|request| openapi::respond(served, rest, request)),
         ["openapi", "v2"] => request.get(|request| openapi::swagger::respond(request.headers)),
         _ => no_such_page(),
     }
@@ -135,46 +91,40 @@ impl Request<'_> {
         }
     }
 
-    fn core(&self, made: &Made) -> Response<Body> {
+    fn core(&self, served: &Served) -> Response<Body> {
         let host = self.headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("localhost");
         let addresses = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]);
         let legacy = || json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses});
-        self.either(legacy, &made.core, || made.groups.aggregated_core())
+        self.either(legacy, || served.aggregated_core())
     }
 
-    fn named(&self, made: &Made) -> Response<Body> {
-        self.either(|| made.groups.list(), &made.named, || made.groups.aggregated())
+    fn named(&self, served: &Served) -> Response<Body> {
+        self.either(|| served.group_list(), || served.aggregated())
     }
 
     /// One of the two ways to tell what is served, whichever `Accept` names first.
-    fn either(
-        &self,
-        legacy: impl FnOnce() -> Value,
-        document: &OnceLock<Document>,
-        aggregated: impl FnOnce() -> Value,
-    ) -> Response<Body> {
+    fn either<'a>(&self, legacy: impl FnOnce() -> Value, aggregated: impl FnOnce() -> &'a Document) -> Response<Body> {
         let clause = negotiate::choose(self.headers, |_, clause| {
             matches!(clause.conversion(), None | Some(("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")))
         });
         match clause {
             Some((encoding, clause)) if clause.conversion().is_some() => {
-                let document = document.get_or_init(|| Document::new(&aggregated()));
-                document.aggregated(self.headers, encoding)
+                aggregated().aggregated(self.headers, encoding)
             }
             Some(_) => self.value(&legacy()),
             None => self.refuse(&Status::not_acceptable(&negotiate::OBJECTS)),
         }
     }
 
-    fn group(&self, groups: &Groups, group: &str) -> Response<Body> {
-        match groups.group(group) {
+    fn group(&self, served: &Served, group: &str) -> Response<Body> {
+        match served.group(group) {
             Some(group) => self.get(|request| request.value(&group.list())),
             None => missing(self.headers, self.query, group),
         }
     }
 
-    fn versioned(&self, groups: &Groups, group: &str, version: &str) -> Response<Body> {
-        match groups.group(group).and_then(|group| group.version(version)) {
+    fn versioned(&self, served: &Served, group: &str, version: &str) -> Response<Body> {
+        match served.group(group).and_then(|group| group.version(version)) {
             Some(version) => self.get(|request| request.value(&version.list(group))),
             None => missing(self.headers, self.query, group),
         }
@@ -182,7 +132,7 @@ impl Request<'_> {
 }
 
 /// `/`: where there is something to read.
-fn paths(groups: &Groups) -> Value {
+fn paths(served: &Served) -> Value {
     let mut paths: Vec<String> = [
         "/api",
         "/apis",
@@ -196,10 +146,13 @@ fn paths(groups: &Groups) -> Value {
     .into_iter()
     .chain(health::paths())
     .collect();
-    for (group, version) in groups.versions() {
-        match &*group.name {
-            "" => paths.push(format!("/api/{}", version.name)),
-            name => paths.extend([format!("/apis/{name}"), format!("/apis/{name}/{}", version.name)]),
+    for group in served.groups() {
+        paths.extend(group.versions.iter().map(|version| match &*group.name {
+            "" => format!("/api/{}", version.name),
+            name => format!("/apis/{name}/{}", version.name),
+        }));
+        if !group.name.is_empty() {
+            paths.push(format!("/apis/{}", group.name));
         }
     }
     paths.sort();

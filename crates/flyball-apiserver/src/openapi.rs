@@ -7,47 +7,83 @@ mod schema;
 pub mod swagger;
 
 use crate::clock::Clock;
-use crate::discovery::{Group, Groups, Version};
-use crate::encoding::document::Document;
+use crate::encoding::document::{self, Document};
 use crate::encoding::negotiate;
 use crate::nonresource::Request;
+use crate::registry::{Group, Kind, Served, Version};
 use crate::{Body, version};
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, HeaderValue, LOCATION, VARY};
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
-/// The documents of what is served at one moment, each made when it is first needed.
-#[derive(Default)]
-pub struct OpenApi(OnceLock<BTreeMap<String, Arc<Document>>>);
+/// The document of one version: its hash is known before it is built.
+pub(crate) struct OpenApi {
+    hash: String,
+    document: OnceLock<Document>,
+}
 
 /// Documents of versions that have built-in kinds only: the same in every server of a process.
-static BUILT_IN: LazyLock<Mutex<BTreeMap<String, Arc<Document>>>> = LazyLock::new(Mutex::default);
+static BUILT_IN: LazyLock<Mutex<BTreeMap<String, Arc<OpenApi>>>> = LazyLock::new(Mutex::default);
 
-impl OpenApi {
-    /// Answers `/openapi/v3` and what is below it.
-    pub fn respond(&self, groups: &Groups, path: &[&str], request: &Request<'_>) -> Response<Body> {
-        let documents = self.0.get_or_init(|| all(groups));
-        if path.is_empty() {
-            return index(documents);
-        }
-        let key = path.join("/");
-        match documents.get(&key) {
-            None => bare(StatusCode::NOT_FOUND),
-            Some(_) if !json_is_accepted(request.headers) => bare(StatusCode::NOT_ACCEPTABLE),
-            Some(document) => one(&key, document, request),
-        }
+/// Answers `/openapi/v3` and what is below it.
+pub(crate) fn respond(served: &Served, path: &[&str], request: &Request<'_>) -> Response<Body> {
+    let (group, version) = match path {
+        [] => return index(served),
+        ["api", version] => ("", version),
+        ["apis", group, version] => (*group, version),
+        _ => return bare(StatusCode::NOT_FOUND),
+    };
+    let Some((group, version)) = served.group(group).and_then(|group| Some((group, group.version(version)?))) else {
+        return bare(StatusCode::NOT_FOUND);
+    };
+    match json_is_accepted(request.headers) {
+        false => bare(StatusCode::NOT_ACCEPTABLE),
+        true => one(
+            &key(&group.name, &version.name),
+            open_api(group, version).document(group, version),
+            request,
+        ),
     }
 }
 
-fn all(groups: &Groups) -> BTreeMap<String, Arc<Document>> {
-    let documents = groups.versions().map(|(group, version)| {
+impl OpenApi {
+    fn document(&self, group: &Group, version: &Version) -> &Document {
+        self.document
+            .get_or_init(|| Document::identified(describe(group, version).to_string(), self.hash.clone()))
+    }
+}
+
+/// The document of a version, built or not.
+fn open_api<'a>(group: &Group, version: &'a Version) -> &'a OpenApi {
+    version.open_api.get_or_init(|| {
         let key = key(&group.name, &version.name);
-        let document = document(&key, group, version);
-        (key, document)
-    });
-    documents.collect()
+        if version.kinds.iter().any(|kind| kind.custom.is_some()) {
+            let hash = document::hash(identity(&key, version).as_bytes());
+            return Arc::new(OpenApi { hash, document: OnceLock::new() });
+        }
+        let mut built_in = BUILT_IN.lock().expect("no panic while held");
+        let new = || {
+            let document = Document::new(&describe(group, version));
+            let hash = document.hash().to_owned();
+            Arc::new(OpenApi { hash, document: document.into() })
+        };
+        built_in.entry(key).or_insert_with(new).clone()
+    })
+}
+
+/// Everything that the document of a version with custom resources is made from.
+fn identity(key: &str, version: &Version) -> String {
+    let mut identity = format!("{} {key}", version::git_version());
+    let mut add = |kind: &Arc<Kind>| {
+        let names = (&kind.resource.kind, &kind.resource.list_kind, &kind.resource.plural);
+        let definition = kind.custom.as_ref().map(|custom| (&custom.uid, custom.generation));
+        write!(identity, " {names:?} {definition:?}").expect("a string takes every write");
+    };
+    version.kinds.iter().for_each(&mut add);
+    identity
 }
 
 /// `api/v1`, or `apis/apps/v1`.
@@ -56,15 +92,6 @@ fn key(group: &str, version: &str) -> String {
         "" => format!("api/{version}"),
         _ => format!("apis/{group}/{version}"),
     }
-}
-
-fn document(key: &str, group: &Group, version: &Version) -> Arc<Document> {
-    if version.kinds.iter().any(|kind| kind.custom.is_some()) {
-        return Arc::new(Document::new(&describe(group, version)));
-    }
-    let mut built_in = BUILT_IN.lock().expect("no panic while held");
-    let new = || Arc::new(Document::new(&describe(group, version)));
-    built_in.entry(key.to_owned()).or_insert_with(new).clone()
 }
 
 /// The whole document of one version.
@@ -86,20 +113,22 @@ fn describe(group: &Group, version: &Version) -> Value {
     })
 }
 
-fn index(documents: &BTreeMap<String, Arc<Document>>) -> Response<Body> {
-    let entry = |(key, document): (&String, &Arc<Document>)| {
-        (
-            key.clone(),
-            json!({"serverRelativeURL": format!("/openapi/v3/{key}?hash={}", document.hash())}),
-        )
-    };
-    let paths: Map<String, Value> = documents.iter().map(entry).collect();
+fn index(served: &Served) -> Response<Body> {
+    let mut paths = Map::new();
+    for group in served.groups() {
+        for version in &group.versions {
+            let key = key(&group.name, &version.name);
+            let hash = &open_api(group, version).hash;
+            let url = json!({"serverRelativeURL": format!("/openapi/v3/{key}?hash={hash}")});
+            paths.insert(key, url);
+        }
+    }
     let mut response = Response::new(Body::whole(json!({"paths": paths}).to_string()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// A document under the right hash may be kept for ever; under a wrong one, the client is sent to the right one.
+/// A document requested by its hash may be cached for ever; another hash is redirected to the current one.
 fn one(key: &str, document: &Document, request: &Request<'_>) -> Response<Body> {
     match request.query.get("hash") {
         None => document.json(request.headers, "application/json"),

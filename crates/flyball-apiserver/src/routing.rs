@@ -48,6 +48,9 @@ fn has_its_scope(kind: &Kind, target: &ResourceInfo) -> bool {
 
 fn check_custom(kind: &Kind, target: &ResourceInfo) -> Result<(), Status> {
     let resource = &kind.resource;
+    if let Some(Err(_)) = kind.custom.as_ref().map(|custom| custom.schemas.check()) {
+        return Err(Status::internal("the server could not properly serve the CR schema"));
+    }
     let verbs = match &target.subresource {
         None => &resource.verbs,
         Some(name) => {

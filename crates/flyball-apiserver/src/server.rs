@@ -3,10 +3,10 @@
 use crate::authn::user::User;
 use crate::client::InProcessClient;
 use crate::clock::Clock;
-use crate::crd::{self, Definitions};
+use crate::crd;
 use crate::encoding::output;
 use crate::http::body::Body;
-use crate::nonresource::{self, Documents};
+use crate::nonresource;
 use crate::registry::{Kind, Registry};
 use crate::request::context::{RequestContext, ResourceRequest};
 use crate::request::info::RequestInfo;
@@ -23,7 +23,6 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll};
-use tokio::task::AbortHandle;
 
 /// The most bytes that the body of a request may have.
 pub const MOST_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -37,24 +36,18 @@ pub(crate) struct Inner {
     registry: Registry,
     clock: Clock,
     frames: EncodedEventCache,
-    documents: Documents,
-    definitions: tokio::sync::Mutex<Definitions>,
-    /// Follows the definitions that other servers on the same store write.
-    following: OnceLock<AbortHandle>,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Some(following) = self.following.get() {
-            following.abort();
-        }
-    }
+    crds: OnceLock<crd::Controller>,
 }
 
 impl ApiServer {
-    /// The server, if anybody still uses it.
-    pub(crate) fn again(inner: &Weak<Inner>) -> Option<ApiServer> {
+    /// The server, unless its last clone was dropped.
+    pub(crate) fn upgrade(inner: &Weak<Inner>) -> Option<ApiServer> {
         inner.upgrade().map(ApiServer)
+    }
+
+    /// A reference that does not keep the server alive.
+    pub(crate) fn downgrade(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.0)
     }
 
     /// Serves what the store holds, and first adds what every cluster has.
@@ -65,15 +58,11 @@ impl ApiServer {
             registry,
             clock: Clock::start(),
             frames: EncodedEventCache::default(),
-            documents: Documents::default(),
-            definitions: tokio::sync::Mutex::default(),
-            following: OnceLock::new(),
+            crds: OnceLock::new(),
         }));
-        crd::refresh(&server).await?;
+        let crds = crd::start(&server).await?;
+        server.0.crds.get_or_init(|| crds);
         bootstrap::seed(&server).await?;
-        if server.store().is_shared() {
-            server.0.following.get_or_init(|| crd::follow(Arc::downgrade(&server.0)));
-        }
         Ok(server)
     }
 
@@ -102,9 +91,9 @@ impl ApiServer {
         &self.0.frames
     }
 
-    /// The definitions of custom resources as they were last seen; held while they are brought in line.
-    pub(crate) fn definitions(&self) -> &tokio::sync::Mutex<Definitions> {
-        &self.0.definitions
+    /// The controller of CustomResourceDefinitions; none while the server starts.
+    pub(crate) fn crds(&self) -> Option<&crd::Controller> {
+        self.0.crds.get()
     }
 
     /// Answers a request.
@@ -139,7 +128,7 @@ impl ApiServer {
             }
             Route::Refused(status) => output::refuse(headers, &info.query, &status),
             Route::Missing(target) => nonresource::not_found(headers, &info.query, target),
-            Route::NonResource => nonresource::respond(&self.0.documents, &served, &self.0.clock, headers, info),
+            Route::NonResource => nonresource::respond(&served, &self.0.clock, headers, info),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the API server serves, for controllers that have to do with objects of every kind.
 
-use flyball_apiserver::{ApiServer, discovery::Groups, registry};
+use flyball_apiserver::{ApiServer, registry};
 use kube::api::ApiResource;
 use std::{
     collections::HashSet,
@@ -68,8 +68,7 @@ impl Kinds {
 
     fn served(&self, wanted: impl Fn(&registry::Kind) -> bool) -> Vec<Kind> {
         let served = self.server.registry().served();
-        let groups = Groups::of(&served);
-        let best_first = groups.versions().flat_map(|(_, version)| &version.kinds);
+        let best_first = served.groups().into_iter().flat_map(|group| group.kinds());
         let mut known = HashSet::new();
         let wanted = best_first.filter(|kind| wanted(kind));
         wanted

@@ -2,19 +2,17 @@
 // apiextensions-apiserver/pkg/controller/status/naming_controller.go and establish/establishing_controller.go
 
 use crate::clock;
-use crate::crd::{Definitions, conditions};
+use crate::crd::conditions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// The definition with its names accepted or refused; none if that is known already.
-pub(crate) fn accept(all: &Definitions, name: &str, now: Timestamp) -> Option<Value> {
-    let old = &all[name].object;
+/// The definition with its names accepted or refused, given the others of its group; none if nothing changes.
+pub(crate) fn accept<'a>(old: &Value, others: impl Iterator<Item = &'a Value>, now: Timestamp) -> Option<Value> {
     let now = clock::seconds(now);
     let mut new = old.clone();
-    let wanted = &old["spec"]["names"];
-    if *wanted != old["status"]["acceptedNames"] {
-        decide(all, name, &mut new, &now);
+    if old["spec"]["names"] != old["status"]["acceptedNames"] {
+        decide(others, &mut new, &now);
     }
     if conditions::is_true(&new, "NamesAccepted") && !conditions::is_true(&new, "Established") {
         let message = "the initial names have been accepted";
@@ -23,10 +21,10 @@ pub(crate) fn accept(all: &Definitions, name: &str, now: Timestamp) -> Option<Va
     (new != *old).then_some(new)
 }
 
-fn decide(all: &Definitions, name: &str, definition: &mut Value, now: &str) {
+fn decide<'a>(others: impl Iterator<Item = &'a Value>, definition: &mut Value, now: &str) {
     let wanted = definition["spec"]["names"].clone();
     let mut accepted = definition["status"]["acceptedNames"].clone();
-    let (resources, kinds) = taken(all, name, &definition["spec"]["group"]);
+    let (resources, kinds) = taken(others);
     let mut conflict = None;
     for (field, used, reason) in [
         ("plural", &resources, "PluralConflict"),
@@ -72,12 +70,11 @@ fn put(names: &mut Value, field: &str, value: &Value) {
     };
 }
 
-/// The names and kinds that other definitions of the group have.
-fn taken<'a>(all: &'a Definitions, name: &str, group: &Value) -> (HashSet<&'a str>, HashSet<&'a str>) {
-    let others = all.iter().filter(|(other, _)| *other != name).map(|(_, definition)| &definition.object);
+/// The names and kinds that other definitions have.
+fn taken<'a>(others: impl Iterator<Item = &'a Value>) -> (HashSet<&'a str>, HashSet<&'a str>) {
     let mut resources = HashSet::new();
     let mut kinds = HashSet::new();
-    for other in others.filter(|other| other["spec"]["group"] == *group) {
+    for other in others {
         let names = &other["status"]["acceptedNames"];
         ["plural", "singular", "shortNames"]
             .iter()

@@ -1,4 +1,4 @@
-//! A document that changes seldom: written once, named by a hash of its bytes, and not sent to who has it already.
+//! A document that changes seldom: encoded once, identified by a hash, and not sent again to a client that has it.
 
 use crate::Body;
 use crate::encoding::negotiate::Encoding;
@@ -17,14 +17,21 @@ pub struct Document {
 }
 
 impl Document {
-    /// Writes a value down.
+    /// Encodes a value.
     pub fn new(value: &Value) -> Document {
-        let json = Bytes::from(value.to_string());
-        let hash = Sha512::digest(&json).iter().fold(String::with_capacity(128), |mut hash, byte| {
-            write!(hash, "{byte:02X}").expect("a string takes every byte");
-            hash
-        });
+        Document::encoded(value.to_string())
+    }
+
+    /// A document that is encoded in JSON already.
+    pub fn encoded(json: impl Into<Bytes>) -> Document {
+        let json = json.into();
+        let hash = hash(&json);
         Document { json, hash }
+    }
+
+    /// A document that is encoded in JSON already and identified by something else than its bytes.
+    pub fn identified(json: impl Into<Bytes>, hash: String) -> Document {
+        Document { json: json.into(), hash }
     }
 
     /// The hash of the document, in hexadecimal digits.
@@ -45,13 +52,13 @@ impl Document {
             }
             Encoding::Yaml => {
                 let content_type = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-                let value = || serde_json::from_slice::<Value>(&self.json).expect("written by us");
+                let value = || serde_json::from_slice::<Value>(&self.json).expect("encoded by this server");
                 self.respond(headers, content_type, || yaml::write(&value()).into())
             }
             Encoding::Protobuf => {
                 let content_type =
                     "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-                let value = || serde_json::from_slice::<Value>(&self.json).expect("written by us");
+                let value = || serde_json::from_slice::<Value>(&self.json).expect("encoded by this server");
                 let bytes = || wire::object(&value()).expect("discovery has a place in protobuf");
                 self.respond(headers, content_type, || bytes().into())
             }
@@ -77,4 +84,12 @@ impl Document {
         headers.insert(VARY, HeaderValue::from_static("Accept"));
         response
     }
+}
+
+/// SHA-512 in hexadecimal digits.
+pub(crate) fn hash(bytes: &[u8]) -> String {
+    Sha512::digest(bytes).iter().fold(String::with_capacity(128), |mut hash, byte| {
+        write!(hash, "{byte:02X}").expect("a string takes every byte");
+        hash
+    })
 }

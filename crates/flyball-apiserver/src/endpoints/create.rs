@@ -51,7 +51,7 @@ pub(crate) async fn store(request: &ResourceRequest, object: Value, dry_run: boo
                 warn::finalizers(request, &object, None);
                 warn::oddities(request, &object);
                 warn::unenforced(request);
-                crd::settle(request).await?;
+                crd::wait_until_reconciled(request, &name).await;
                 return Ok(ApiResponse::Object {
                     code: StatusCode::CREATED,
                     kind: request.kind.clone(),

@@ -82,7 +82,7 @@ pub(crate) async fn delete_one(
             return Ok(rehearse(live, step).answer(&request.kind, options));
         }
         if let Some(left) = take(&request.server, &request.kind, &entry, live, step).await? {
-            crd::settle(request).await?;
+            crd::wait_until_reconciled(request, name).await;
             return Ok(left.answer(&request.kind, options));
         }
     }

@@ -90,7 +90,7 @@ pub(crate) async fn write(
         let asked = allocate::concerns(&request.kind).then(|| object.clone());
         allocate::assign(&request.kind, &mut object)?;
         if let Some(object) = commit(request, &entry, object, &live, asked.as_ref(), dry_run).await? {
-            crd::settle(request).await?;
+            crd::wait_until_reconciled(request, request.name()).await;
             return Ok(ApiResponse::Object { code: StatusCode::OK, kind: request.kind.clone(), object });
         }
     }

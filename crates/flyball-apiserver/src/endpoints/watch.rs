@@ -102,7 +102,8 @@ struct Feed {
     bookmarks: bool,
     end: Instant,
     wake: Pin<Box<Sleep>>,
-    registry: Receiver<u64>,
+    /// Turns true when the kind, one of a CustomResourceDefinition, is not served any more.
+    withdrawn: Option<Receiver<bool>>,
     over: bool,
 }
 
@@ -118,7 +119,7 @@ impl Feed {
             bookmarks: options.allow_watch_bookmarks,
             end,
             wake: Box::pin(tokio::time::sleep_until(end)),
-            registry: request.server.registry().changes(),
+            withdrawn: request.kind.custom.as_ref().map(|custom| custom.withdrawn.subscribe()),
             over: false,
         };
         feed.sleep();
@@ -145,10 +146,7 @@ impl Feed {
                     self.sleep();
                     return Some(bookmark(&self.kind, self.watch.revision().max(self.after), json!({})));
                 }
-                changed = self.registry.changed() => {
-                    changed.ok()?;
-                    self.over = !self.is_still_served();
-                }
+                () = withdrawn(&mut self.withdrawn) => return None,
             }
         }
         None
@@ -212,13 +210,14 @@ impl Feed {
         }
         self.wake.as_mut().reset(until);
     }
+}
 
-    fn is_still_served(&self) -> bool {
-        let resource = &self.kind.resource;
-        let served = self.server.registry().served();
-        served
-            .find(&resource.group, &resource.version, &resource.plural)
-            .is_some_and(|kind| Arc::ptr_eq(kind, &self.kind))
+/// Waits until a kind is not served any more; for ever if it is a built-in one.
+async fn withdrawn(withdrawn: &mut Option<Receiver<bool>>) {
+    match withdrawn {
+        // A closed channel means the same: nothing serves the kind.
+        Some(withdrawn) => drop(withdrawn.wait_for(|withdrawn| *withdrawn).await),
+        None => std::future::pending().await,
     }
 }
 

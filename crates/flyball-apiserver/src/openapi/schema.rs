@@ -216,7 +216,7 @@ impl Components {
 
     fn custom(&mut self, kind: &Kind, custom: &CrdVersion) -> String {
         let name = custom_name(kind);
-        let mut schema = published(custom.open_api_v3_schema.clone());
+        let mut schema = published(custom.schemas.open_api_v3(&kind.resource.version));
         if !schema.is_object() {
             schema = json!({});
         }

@@ -1,8 +1,7 @@
-//! From a definition to the kinds that it brings, one for each served version.
+//! The kinds that a definition brings, one for each served version.
 
-use crate::crd::{Definition, conditions};
+use crate::crd::{CrdSchemas, Definition, conditions};
 use crate::registry::{CrdVersion, Kind, Scale, object};
-use flyball_schema::crd::{self, Structural};
 use flyball_schema::print::CustomColumn;
 use flyball_schema::resource::{Resource, Subresource};
 use serde_json::Value;
@@ -19,48 +18,38 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// The kinds of a definition. Those of which nothing changed stay the same, so that their watches go on.
-pub(crate) fn kinds(definition: &Value, revision: u64, old: Option<&Definition>) -> Vec<Arc<Kind>> {
-    let is_served = conditions::is_true(definition, "NamesAccepted") || conditions::is_true(definition, "Established");
-    if !is_served {
+/// The kinds that a definition brings, whose schemas take effect at a revision.
+pub(crate) fn served(definition: &Definition, since: u64) -> Vec<Arc<Kind>> {
+    let object = &definition.object;
+    if !conditions::is_true(object, "NamesAccepted") && !conditions::is_true(object, "Established") {
         return Vec::new();
     }
-    let terminating = conditions::is_true(definition, "Terminating");
-    let same = |old: &&Definition| {
-        old.object["spec"] == definition["spec"]
-            && old.object["status"]["acceptedNames"] == definition["status"]["acceptedNames"]
-            && !old.kinds.is_empty()
-    };
-    if let Some(old) = old.filter(same) {
-        old.kinds
-            .iter()
-            .filter_map(|kind| kind.custom.as_ref())
-            .for_each(|custom| custom.set_terminating(terminating));
-        return old.kinds.clone();
-    }
-    let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let named = |version: &Value| (text(&version["name"]), structural(version));
-    let types = Arc::new(versions.iter().map(named).collect());
+    let schemas = Arc::new(CrdSchemas::new(definition.entry.value.clone()));
+    let terminating = Arc::new(conditions::is_true(object, "Terminating").into());
     let kind = |version: &Value| {
         let custom = CrdVersion {
-            since: revision,
-            versions: Arc::clone(&types),
-            ..custom(definition, version)
+            since,
+            schemas: Arc::clone(&schemas),
+            terminating: Arc::clone(&terminating),
+            ..custom(object, version)
         };
-        custom.set_terminating(terminating);
-        Arc::new(Kind::custom(resource(definition, version), custom))
+        Arc::new(Kind::custom(resource(object, version), custom))
     };
-    versions.iter().filter(|version| version["served"] == true).map(kind).collect()
+    let versions = versions(object).iter().filter(|version| version["served"] == true);
+    versions.map(kind).collect()
 }
 
-fn structural(version: &Value) -> Structural {
-    let schema = &version["schema"]["openAPIV3Schema"];
-    let status = match version["subresources"]["status"].is_object() {
-        true => crd::Status::Subresource,
-        false => crd::Status::Plain,
-    };
-    // What was accepted by an older server may not be by this one.
-    crd::read(schema, "", status).unwrap_or_else(|_| Structural::anything())
+/// The kind of a definition's storage version, for its stored objects: it may be one that is not served.
+pub(crate) fn stored(definition: &Definition) -> Option<Arc<Kind>> {
+    let object = &definition.object;
+    let version = versions(object).iter().find(|version| version["storage"] == true)?;
+    let schemas = Arc::new(CrdSchemas::new(definition.entry.value.clone()));
+    let custom = CrdVersion { since: u64::MAX, schemas, ..custom(object, version) };
+    Some(Arc::new(Kind::custom(resource(object, version), custom)))
+}
+
+fn versions(definition: &Value) -> &[Value] {
+    definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 fn text(value: &Value) -> String {
@@ -116,20 +105,19 @@ fn resource(definition: &Value, version: &Value) -> Resource {
 }
 
 fn custom(definition: &Value, version: &Value) -> CrdVersion {
-    let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let stored = versions.iter().find(|version| version["storage"] == true);
+    let stored = versions(definition).iter().find(|version| version["storage"] == true);
     let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
     let fields = version["selectableFields"].as_array().into_iter().flatten();
     CrdVersion {
         name: object::name(definition).to_owned(),
         uid: object::text(definition, "uid").to_owned(),
+        generation: object::generation(definition),
         storage_version: stored.map(|version| text(&version["name"])).unwrap_or_default(),
         columns: columns.map(CustomColumn::read).collect(),
         selectable_fields: fields.map(|field| text(&field["jsonPath"])).collect(),
         scale: scale(&version["subresources"]["scale"]),
         status: version["subresources"]["status"].is_object(),
         deprecation_warning: deprecation(definition, version),
-        open_api_v3_schema: version["schema"]["openAPIV3Schema"].clone(),
         ..CrdVersion::default()
     }
 }
@@ -142,7 +130,7 @@ fn scale(scale: &Value) -> Option<Scale> {
     })
 }
 
-/// What clients of a deprecated version are told.
+/// The Warning header for clients of a deprecated version.
 // apiextensions-apiserver/pkg/apiserver/customresource_handler.go, defaultDeprecationWarning
 fn deprecation(definition: &Value, version: &Value) -> Option<String> {
     if version["deprecated"] != true {
@@ -153,8 +141,8 @@ fn deprecation(definition: &Value, version: &Value) -> Option<String> {
     }
     let (group, kind) = (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["kind"]));
     let own = text(&version["name"]);
-    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-    let better = versions
+    let better = versions(definition)
+        .iter()
         .filter(|other| other["served"] == true && other["deprecated"] != true)
         .map(|other| text(&other["name"]))
         .filter(|other| priority(other) > priority(&own))
@@ -166,7 +154,7 @@ fn deprecation(definition: &Value, version: &Value) -> Option<String> {
     })
 }
 
-/// Where a version stands: stable before beta before alpha, then by number.
+/// The priority of a version: stable before beta before alpha, then by number.
 // apimachinery/pkg/version/helpers.go, CompareKubeAwareVersionStrings
 fn priority(version: &str) -> (u8, u64, u64) {
     let number = |text: &str| text.parse::<u64>().ok();

@@ -1,0 +1,68 @@
+//! The schemas of a definition's versions, compiled when they are first needed.
+
+use bytes::Bytes;
+use flyball_schema::crd::{self, Structural};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// The schemas of all versions of a definition, served or not.
+#[derive(Debug, Default)]
+pub struct CrdSchemas {
+    /// The definition as it is stored.
+    definition: Bytes,
+    compiled: OnceLock<Result<BTreeMap<String, Structural>, String>>,
+}
+
+impl CrdSchemas {
+    /// The schemas of a definition as it is stored.
+    pub(crate) fn new(definition: Bytes) -> CrdSchemas {
+        CrdSchemas { definition, compiled: OnceLock::new() }
+    }
+
+    /// The schema of a version; none if there is no such version, or if [`CrdSchemas::check`] fails.
+    pub(crate) fn version(&self, version: &str) -> Option<&Structural> {
+        self.check().ok()?.get(version)
+    }
+
+    /// Compiles the schemas, or says which of them this server cannot enforce.
+    pub(crate) fn check(&self) -> Result<&BTreeMap<String, Structural>, &str> {
+        let compiled = self.compiled.get_or_init(|| {
+            let compiled = compile(&decode(&self.definition));
+            if let Err(error) = &compiled {
+                let name = crate::registry::object::peek(&self.definition).metadata.name;
+                tracing::error!(%error, definition = %name, "the schema of a definition is invalid; requests are refused");
+            }
+            compiled
+        });
+        compiled.as_ref().map_err(String::as_str)
+    }
+
+    /// The schema of a version as its author wrote it; null if there is none.
+    pub(crate) fn open_api_v3(&self, version: &str) -> Value {
+        let mut definition = decode(&self.definition);
+        let versions = definition["spec"]["versions"].as_array_mut();
+        let found = versions.into_iter().flatten().find(|known| known["name"] == version);
+        found.map(|version| version["schema"]["openAPIV3Schema"].take()).unwrap_or_default()
+    }
+}
+
+fn decode(definition: &Bytes) -> Value {
+    serde_json::from_slice(definition).unwrap_or_default()
+}
+
+fn compile(definition: &Value) -> Result<BTreeMap<String, Structural>, String> {
+    let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let compile = |(index, version): (usize, &Value)| {
+        let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
+        let status = match version["subresources"]["status"].is_object() {
+            true => crd::Status::Subresource,
+            false => crd::Status::Plain,
+        };
+        match crd::read(&version["schema"]["openAPIV3Schema"], &path, status) {
+            Ok(structural) => Ok((version["name"].as_str().unwrap_or_default().to_owned(), structural)),
+            Err(violations) => Err(violations.first().map(ToString::to_string).unwrap_or(path)),
+        }
+    };
+    versions.iter().enumerate().map(compile).collect()
+}

@@ -1,0 +1,89 @@
+//! Conversion between the version in which an object is stored and the version of a request, in both directions.
+// apiextensions-apiserver/pkg/apiserver/customresource_handler.go, crdConversionRESTOptionsGetter
+
+use crate::registry::{CrdVersion, Kind, object};
+use bytes::Bytes;
+use flyball_schema::builtin::{autoscaler, event};
+use flyball_schema::{default, prune};
+use serde_json::Value;
+
+impl Kind {
+    /// Whether stored bytes are what this version shows, as they are.
+    pub(crate) fn is_present(&self, stored: &Bytes, revision: u64) -> bool {
+        let since = self.custom.as_ref().map_or(0, |custom| custom.since);
+        revision >= since && stored.starts_with(self.head().as_bytes())
+    }
+
+    /// A stored object in this version.
+    pub(crate) fn present(&self, stored: &Bytes, revision: u64) -> Bytes {
+        match self.is_present(stored, revision) {
+            true => stored.clone(),
+            false => object::encode_unstored(&self.present_value(stored, revision)),
+        }
+    }
+
+    /// A stored object in this version, decoded.
+    pub(crate) fn present_value(&self, stored: &Bytes, revision: u64) -> Value {
+        let mut value = object::decode(stored);
+        if !self.is_present(stored, revision) {
+            to_requested_version(self, &mut value);
+        }
+        value
+    }
+
+    /// An object of this version as it is stored.
+    pub(crate) fn stored(&self, mut value: Value) -> flyball_store::Value {
+        to_storage_version(self, &mut value);
+        object::encode(&value)
+    }
+}
+
+/// Converts a stored object to the version of a kind. A custom resource is pruned and defaulted by the version it is
+/// stored in, then pruned by the requested version.
+fn to_requested_version(kind: &Kind, object: &mut Value) {
+    if let Some(custom) = &kind.custom {
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let stored_in = api_version.rsplit('/').next().unwrap_or_default().to_owned();
+        prune(custom, &stored_in, object);
+        fill(custom, &stored_in, object);
+        if *kind.resource.version != *stored_in {
+            prune(custom, &kind.resource.version, object);
+        }
+    }
+    match (&*kind.resource.group, &*kind.resource.version, &*kind.resource.plural) {
+        ("events.k8s.io", _, "events") => event::to_new(object),
+        ("autoscaling", "v1", "horizontalpodautoscalers") => autoscaler::to_v1(object),
+        _ => {}
+    }
+    object["apiVersion"] = kind.resource.api_version().into();
+}
+
+/// Converts an object of a kind to the version in which it is stored. A custom resource is stored with the defaults
+/// that every read would add, such as those below `status`, so that readers share its bytes as they are.
+fn to_storage_version(kind: &Kind, object: &mut Value) {
+    match (&*kind.resource.group, &*kind.resource.version, &*kind.resource.plural) {
+        ("events.k8s.io", _, "events") => event::to_core(object),
+        ("autoscaling", "v1", "horizontalpodautoscalers") => autoscaler::to_v2(object),
+        _ => {}
+    }
+    if let Some(custom) = &kind.custom {
+        object["apiVersion"] = format!("{}/{}", kind.resource.group, custom.storage_version).into();
+        if *kind.resource.version != custom.storage_version {
+            prune(custom, &custom.storage_version, object);
+        }
+        fill(custom, &custom.storage_version, object);
+    }
+}
+
+fn prune(custom: &CrdVersion, version: &str, object: &mut Value) {
+    if let Some(structural) = custom.schemas.version(version) {
+        prune::prune(structural.node(), object);
+        prune::prune_nulls(structural.node(), object);
+    }
+}
+
+fn fill(custom: &CrdVersion, version: &str, object: &mut Value) {
+    if let Some(structural) = custom.schemas.version(version) {
+        default::default(structural.node(), object);
+    }
+}
