@@ -1,10 +1,10 @@
-//! What a place that keeps values must do. [`crate::Store`] erases it.
+//! The trait that backends implement; [`crate::Store`] is a handle to one.
 
 use crate::{Committed, Entry, Health, Op, Page, Range, Result, Snapshot, Watch};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
-/// A place that keeps values under one monotonic revision; [`crate::Store`] documents each operation.
+/// Storage of values under one monotonic revision; [`crate::Store`] documents each operation.
 pub trait Backend: Send + Sync + 'static {
     /// Reads the latest value of a key.
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Entry>>>;
@@ -18,10 +18,10 @@ pub trait Backend: Send + Sync + 'static {
     /// Writes all operations as one revision, or none of them.
     fn commit(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Committed>>;
 
-    /// Hands out every change under a prefix above a revision.
+    /// Watches every change under a prefix above a revision.
     fn watch(&self, prefix: Bytes, after: u64) -> BoxFuture<'_, Result<Watch>>;
 
-    /// Forgets the history below a revision.
+    /// Removes the history below a revision.
     fn compact(&self, revision: u64) -> BoxFuture<'_, Result<()>>;
 
     /// Returns the revision of the latest commit that this process knows of.
@@ -30,14 +30,14 @@ pub trait Backend: Send + Sync + 'static {
     /// Waits until that revision is reached or passed.
     fn reached(&self, revision: u64) -> BoxFuture<'_, ()>;
 
-    /// Reports whether the backend can read and write right now; must answer within seconds.
+    /// Reports whether the backend can read and write right now.
     fn health(&self) -> BoxFuture<'_, Health>;
 
-    /// Whether other processes may commit to the same place.
+    /// Whether other processes may commit to the same backend.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Finishes what is queued and releases what is held.
+    /// Finishes queued commits and releases all resources.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

@@ -1,6 +1,6 @@
-//! A backup: one file with every record of one revision, and at its end their number and a hash of all before it.
+//! A backup: one file with every record of one revision, and at its end their number and a hash of all bytes before it.
 
-use crate::{Error, Result, Snapshot, record::Record};
+use crate::{Error, Result, Snapshot, disk::private_file, record::Record};
 use std::{
     fs::{self, File},
     io::{self, BufReader, BufWriter, Read, Write},
@@ -19,10 +19,10 @@ pub struct Backup {
 
 const FORMAT: &[u8; 17] = b"flyball-backup 1\n";
 
-/// Where the length of another record would be.
+/// Follows the last record, in the place of a length.
 const END: u32 = u32::MAX;
 
-/// So many records are read before they are written together.
+/// How many records are written together.
 const CHUNK: usize = 1_000;
 
 /// Writes a snapshot into a file, and verifies that it is there.
@@ -33,13 +33,13 @@ pub(crate) async fn write(mut snapshot: Snapshot, path: PathBuf) -> Result<Backu
         move || Writer::create(path, revision)
     })
     .await?;
-    let mut is_whole = false;
-    while !is_whole {
+    let mut is_complete = false;
+    while !is_complete {
         let mut records = Vec::new();
-        while records.len() < CHUNK && !is_whole {
+        while records.len() < CHUNK && !is_complete {
             match snapshot.next().await.transpose()? {
                 Some(entry) => records.push(Record::of(&entry, 0)),
-                None => is_whole = true,
+                None => is_complete = true,
             }
         }
         writer = blocking(move || writer.add(&records)).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn write(mut snapshot: Snapshot, path: PathBuf) -> Result<Backu
     blocking(move || writer.finish()).await
 }
 
-/// Runs what waits for a disk where that keeps nobody waiting.
+/// Runs blocking I/O on tokio's blocking pool.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(Error::Closed))
 }
@@ -60,12 +60,12 @@ struct Writer {
     draft: Draft,
 }
 
-/// A file that is taken away again unless it gets another name.
+/// A file that is removed unless it was renamed.
 struct Draft(PathBuf);
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // It is not there where it has another name by now.
+        // It is not there where it was renamed.
         fs::remove_file(&self.0).ok();
     }
 }
@@ -73,7 +73,7 @@ impl Drop for Draft {
 impl Writer {
     fn create(path: PathBuf, revision: u64) -> Result<Writer> {
         let draft = Draft(draft(&path));
-        let file = File::create(&draft.0).map_err(|source| failed("write", &path, source))?;
+        let file = private_file(&draft.0).map_err(|source| failed("write", &path, source))?;
         let output = Hashing::new(BufWriter::new(file));
         let backup = Backup { revision, entries: 0 };
         let mut writer = Writer { path, output, backup, draft };

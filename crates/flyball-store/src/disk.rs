@@ -1,39 +1,32 @@
-//! The backend on disk: reads find keys in memory, and values there or in the engine; writes go to one thread, which makes
-//! many durable at once.
+//! The backend on disk: reads find keys in memory, and values there or in fjall; writes go to one thread, which makes many
+//! durable with one fsync.
 
-mod awake;
-mod batch;
-mod block;
+mod checkpoint;
+mod commit_queue;
 #[cfg(test)]
 mod damage;
-mod desk;
 mod directory;
 mod engine;
-mod finisher;
 mod frame;
-mod journal;
+pub(crate) mod journal;
 mod log;
-mod mover;
-mod patience;
-mod pending;
 #[cfg(test)]
 mod power;
-mod recovery;
-pub(crate) mod replay;
-mod sector;
-mod summary;
-mod tables;
-mod tail;
-mod values;
+mod verify;
 mod writer;
 
-pub(crate) use directory::names;
-pub(crate) use values::{Engine, Values};
+pub(crate) use directory::{names, private_file};
+pub(crate) use engine::{Engine, EngineSnapshot};
 
 use crate::{Backend, Committed, Entry, Error, Health, Op, Options, Page, Range, Result, Snapshot, Watch};
-use crate::{backup::blocking, record::Record};
+use crate::{
+    backup::blocking,
+    record::Record,
+    state::{Lookup, SharedState},
+    txn::Txn,
+};
 use bytes::Bytes;
-use desk::Desk;
+use commit_queue::{CommitQueue, Job, commit_queue};
 use directory::Directory;
 use futures::future::{self, BoxFuture, FutureExt};
 use log::Log;
@@ -43,94 +36,96 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Makes a closed store of records, all of them before its revision, and verifies that it can be opened.
+/// Creates a closed store of records, all of them older than its revision, and verifies that it can be opened.
 pub(crate) fn fill(path: &Path, revision: u64, records: impl FnMut() -> Result<Option<Record>>) -> Result<()> {
-    let directory = Directory::open(path)?;
-    directory.create(|| Log::fill(&directory, revision, records))?;
-    let (opened, state) = Log::open(&directory, 0)?;
-    drop(state);
-    directory.seal(&opened.close())
+    Log::fill(Directory::open(path)?, revision, records)
 }
 
-/// A store in a data directory. Its writer ends, and the directory is free, when it is closed or dropped.
+/// A store in a data directory. Its writer ends, and the directory is released, when it is closed or dropped.
 pub(crate) struct Disk {
-    desk: Arc<Desk>,
+    state: Arc<SharedState>,
+    queue: CommitQueue,
 }
 
 impl Disk {
     pub async fn open(path: PathBuf, options: Options) -> Result<Disk> {
+        let (queue, receiver) = commit_queue();
         let (opened, answer) = oneshot::channel();
         let thread = std::thread::Builder::new().name("flyball-store".to_owned());
         let run = {
             let path = path.clone();
-            move || writer::run(path, options, opened)
+            move || writer::run(path, options, opened, receiver)
         };
         thread.spawn(run).map_err(|source| Error::Open { path: path.clone(), source })?;
-        // The thread dies without an answer where the engine gives up on a file in the middle of reading it.
+        // The thread panics without an answer where fjall does so on a damaged file.
         let unread = || Error::Damaged { path, reason: "its files cannot be read".to_owned() };
-        let desk = answer.await.unwrap_or_else(|_| Err(unread()))?;
-        Ok(Disk { desk })
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // Nobody waits for the answer.
-        drop(self.desk.close());
+        let state = answer.await.unwrap_or_else(|_| Err(unread()))?;
+        Ok(Disk { state, queue })
     }
 }
 
 impl Backend for Disk {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Entry>>> {
-        future::ready(self.desk.core.get(key)).boxed()
+        match self.state.lookup(key) {
+            Lookup::Found(entry) => future::ready(Ok(entry)).boxed(),
+            Lookup::OnDisk(record, snapshot) => {
+                let state = self.state.clone();
+                blocking(move || state.fetch(&record, &snapshot)).boxed()
+            }
+        }
     }
 
     fn range(&self, range: Range) -> BoxFuture<'_, Result<Page>> {
-        match self.desk.core.find(range) {
-            Ok(found) if found.is_near() => future::ready(self.desk.core.read(&found)).boxed(),
-            Ok(found) => {
-                let core = self.desk.core.clone();
-                blocking(move || core.read(&found)).boxed()
+        match self.state.find(range) {
+            Ok(query) if query.is_in_memory() => future::ready(self.state.run(&query)).boxed(),
+            Ok(query) => {
+                let state = self.state.clone();
+                blocking(move || state.run(&query)).boxed()
             }
             Err(error) => future::ready(Err(error)).boxed(),
         }
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
-        future::ready(Ok(self.desk.core.snapshot())).boxed()
+        future::ready(Ok(self.state.snapshot())).boxed()
     }
 
     fn commit(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Committed>> {
-        async move { self.desk.commit(ops)?.answer().await }.boxed()
-    }
-
-    fn watch(&self, prefix: Bytes, after: u64) -> BoxFuture<'_, Result<Watch>> {
-        future::ready(self.desk.core.watch(prefix, after)).boxed()
-    }
-
-    fn compact(&self, revision: u64) -> BoxFuture<'_, Result<()>> {
-        async move { self.desk.compact(revision)?.await.unwrap_or(Err(Error::Closed)) }.boxed()
-    }
-
-    fn revision(&self) -> u64 {
-        self.desk.core.revision()
-    }
-
-    fn reached(&self, revision: u64) -> BoxFuture<'_, ()> {
-        self.desk.core.reached(revision).boxed()
-    }
-
-    fn health(&self) -> BoxFuture<'_, Health> {
-        future::ready(self.desk.health()).boxed()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        async {
-            if let Some(closed) = self.desk.close() {
-                // An error means that the writer is gone already.
-                closed.await.ok();
+        async move {
+            let txn = Txn::new(ops)?;
+            let result = self.queue.submit(|reply| Job::Commit { txn, reply }).await??;
+            if result.is_in_memory() {
+                result.answer()
+            } else {
+                blocking(move || result.answer()).await
             }
         }
         .boxed()
+    }
+
+    fn watch(&self, prefix: Bytes, after: u64) -> BoxFuture<'_, Result<Watch>> {
+        future::ready(self.state.watch(prefix, after)).boxed()
+    }
+
+    fn compact(&self, revision: u64) -> BoxFuture<'_, Result<()>> {
+        async move { self.queue.submit(|reply| Job::Compact { revision, reply }).await? }.boxed()
+    }
+
+    fn revision(&self) -> u64 {
+        self.state.revision()
+    }
+
+    fn reached(&self, revision: u64) -> BoxFuture<'_, ()> {
+        self.state.reached(revision).boxed()
+    }
+
+    fn health(&self) -> BoxFuture<'_, Health> {
+        let health = self.queue.submit(|reply| Job::Health { reply });
+        health.map(|health| health.unwrap_or_else(|error| Health::unavailable(&error))).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        // An error means that the writer has ended already.
+        async move { drop(self.queue.submit(|reply| Job::Close { reply }).await) }.boxed()
     }
 }

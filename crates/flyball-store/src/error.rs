@@ -87,7 +87,11 @@ pub enum Error {
         path: PathBuf,
     },
     /// The data directory was written in a format of another version.
-    #[error("the data directory {} has the format {found:?}, but {expected:?} is read here: open it with the version that wrote it", path.display())]
+    #[error(
+        "the data directory {} has the format {found:?}, but this version reads {expected:?}: write a backup with the version \
+         that wrote it (`flyball backup FILE`), and restore that into a new directory (`flyball restore FILE --data DIRECTORY`)",
+        path.display()
+    )]
     Format {
         /// The data directory.
         path: PathBuf,
@@ -112,8 +116,16 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// A write failed, so that it may or may not be on disk; nothing more is written until the store is opened again.
-    #[error("write to the data directory {}: nothing is written until the store is opened again", path.display())]
+    /// A write failed, and nothing of it is on disk; it can be tried again.
+    #[error("the data directory {} could not be written: nothing was written, try again", path.display())]
+    NotWritten {
+        /// The data directory.
+        path: PathBuf,
+        /// Why.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// A write failed, so that it may or may not be on disk.
+    #[error("write to the data directory {}: the commit may or may not have happened", path.display())]
     Write {
         /// The data directory.
         path: PathBuf,
@@ -128,8 +140,8 @@ pub enum Error {
         /// Why.
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// There is no room for a write; nothing more is written until the store is opened again.
-    #[error("the disk of the data directory {} is full: free some space and open the store again", path.display())]
+    /// There is no space for a write; nothing was written.
+    #[error("the disk of the data directory {} is full: nothing was written, free some space and try again", path.display())]
     Full {
         /// The data directory.
         path: PathBuf,
@@ -164,20 +176,20 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// Whoever keeps the values did not answer; a commit may or may not have happened, and what was asked can be asked again.
+    /// The backend did not answer; a commit may or may not have happened, and the request can be repeated.
     #[error("{place} does not answer; a commit may or may not have happened")]
     Unavailable {
-        /// Who was asked.
+        /// The backend.
         place: String,
         /// Why there is no answer.
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// Whoever keeps the values refused to do as asked; nothing was written.
+    /// The backend refused a request; nothing was written.
     #[error("{place} refused: {reason}")]
     Refused {
-        /// Who was asked.
+        /// The backend.
         place: String,
-        /// What it said.
+        /// The reason that it gave.
         reason: String,
     },
     /// The store was closed.
@@ -202,30 +214,33 @@ impl Error {
         let (path, source) = (path.to_owned(), Arc::new(source));
         match io_kind(&*source) {
             Some(_) => Error::Read { path, source },
-            None => Error::Damaged { path, reason: format!("the engine says {source:?}") },
+            None => Error::Damaged { path, reason: format!("fjall: {source:?}") },
         }
     }
 
-    /// The same once more, of those that reading from disk can end with.
-    pub(crate) fn repeated(&self) -> Error {
+    /// A copy of an error that several callers are answered with: those of reading and writing a data directory.
+    pub(crate) fn copy(&self) -> Error {
         match self {
             Error::Read { path, source } => Error::Read { path: path.clone(), source: source.clone() },
+            Error::NotWritten { path, source } => Error::NotWritten { path: path.clone(), source: source.clone() },
+            Error::Write { path, source } => Error::Write { path: path.clone(), source: source.clone() },
+            Error::Full { path } => Error::Full { path: path.clone() },
             Error::Damaged { path, reason } => Error::Damaged { path: path.clone(), reason: reason.clone() },
             _ => Error::Closed,
         }
     }
 
-    /// What it means that a data directory could not be written.
-    pub(crate) fn write(path: &Path, source: Arc<dyn std::error::Error + Send + Sync>) -> Error {
+    /// What it means that nothing could be written to a data directory.
+    pub(crate) fn not_written(path: &Path, source: Arc<dyn std::error::Error + Send + Sync>) -> Error {
         let path = path.to_owned();
         match io_kind(&*source) {
             Some(kind) if is_full(kind) => Error::Full { path },
-            _ => Error::Write { path, source },
+            _ => Error::NotWritten { path, source },
         }
     }
 }
 
-/// The kind of the failure of a file that is behind an error.
+/// The kind of the I/O error that caused an error.
 fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
     causes.find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)

@@ -1,25 +1,23 @@
-//! The backend on etcd: reads and commits are etcd's own; one watch on it feeds all who watch here.
+//! The backend on etcd: reads and commits are etcd's own; one watch on it feeds all local watches.
 
 mod client;
 mod commit;
 mod config;
-mod follow;
 mod keys;
 mod read;
-mod recent;
+mod watch_cache;
+mod watcher;
 mod wire;
 
 pub use config::{Etcd, Tls};
 
 use crate::{
-    Backend, Committed, Entry, Error, Health, Op, Options, Page, Range, Result, Snapshot, Watch, watchers::Watchers,
+    Backend, Committed, Entry, Error, Health, Op, Options, Page, Range, Result, Snapshot, Watch, watch_hub::WatchHub,
 };
 use bytes::Bytes;
 use client::Client;
-use follow::Follow;
 use futures::future::{self, BoxFuture, FutureExt};
 use keys::Keys;
-use recent::Recent;
 use std::{
     sync::{
         Arc, Mutex, PoisonError, Weak,
@@ -27,15 +25,25 @@ use std::{
     },
     time::Duration,
 };
-use tokio::{task::AbortHandle, time::timeout};
+use tokio::{
+    sync::{self, watch},
+    task::AbortHandle,
+    time::timeout,
+};
+use watch_cache::WatchCache;
+use watcher::Watcher;
 
-/// So much of the recent past is kept here, for watchers that come back soon; older changes are etcd's to tell.
-const RECENT: Options = Options {
+/// How much of the recent past is kept locally, for watches that are resumed soon; older changes are read from etcd.
+const CACHED: Options = Options {
     history_revisions: 100_000,
     history_bytes: 16 << 20,
     watch_bytes: 0,
     memory_bytes: 0,
 };
+
+/// How often etcd is polled for a revision that is waited for.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How long etcd may take to answer before it counts as unavailable, as in kube-apiserver's health check of etcd.
 const HEALTH_WITHIN: Duration = Duration::from_secs(2);
@@ -48,23 +56,25 @@ pub(crate) struct Shared {
     client: Arc<Client>,
     keys: Keys,
     options: Options,
-    recent: Arc<Recent>,
+    cache: Arc<WatchCache>,
     /// The latest revision that any answer named.
-    revision: AtomicU64,
-    /// The latest revision up to which etcd is known to have forgotten.
+    revision: watch::Sender<u64>,
+    /// Held by the one call that polls etcd for its revision, for all calls that wait for one.
+    polling: sync::Mutex<()>,
+    /// The latest revision up to which etcd is known to be compacted.
     compacted: AtomicU64,
     is_closed: AtomicBool,
-    following: Mutex<Following>,
+    watching: Mutex<Watching>,
 }
 
-/// The watches on etcd: one for everybody, and one for each who asked for what was before it.
+/// The watches on etcd: the shared one, and one for each local watch that began before the cache does.
 #[derive(Default)]
-struct Following {
-    everybody: Option<Task>,
-    single: Vec<Weak<Watchers>>,
+struct Watching {
+    shared: Option<Task>,
+    single: Vec<Weak<WatchHub>>,
 }
 
-/// A task that ends with its owner.
+/// A task that is aborted with its owner.
 pub(crate) struct Task(AbortHandle);
 
 impl Drop for Task {
@@ -73,9 +83,20 @@ impl Drop for Task {
     }
 }
 
+impl Shared {
+    /// Notes a revision that etcd has reached.
+    fn observe(&self, revision: u64) {
+        self.revision.send_if_modified(|current| {
+            let is_newer = revision > *current;
+            *current = revision.max(*current);
+            is_newer
+        });
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.recent.watchers.close();
+        self.cache.hub.close();
     }
 }
 
@@ -89,7 +110,7 @@ impl std::ops::Deref for Remote {
 
 impl Remote {
     pub async fn open(config: Etcd) -> Result<Remote> {
-        let options = Options { watch_bytes: config.watch_bytes, ..RECENT };
+        let options = Options { watch_bytes: config.watch_bytes, ..CACHED };
         let client = Arc::new(Client::new(&config)?);
         let keys = Keys(config.prefix.clone());
         let revision = read::latest(&client, &keys).await?;
@@ -97,56 +118,70 @@ impl Remote {
             client,
             keys,
             options,
-            recent: Arc::new(Recent::new(options, revision)),
-            revision: AtomicU64::new(revision),
+            cache: Arc::new(WatchCache::new(options, revision)),
+            revision: watch::Sender::new(revision),
+            polling: sync::Mutex::default(),
             compacted: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
-            following: Mutex::default(),
+            watching: Mutex::default(),
         }));
-        let everybody = remote.follow(remote.recent.clone(), Bytes::new(), config.history_revisions);
-        remote.following.lock().unwrap_or_else(PoisonError::into_inner).everybody = Some(everybody);
+        let shared = remote.start_watcher(remote.cache.clone(), Bytes::new(), config.history_revisions);
+        remote.watching.lock().unwrap_or_else(PoisonError::into_inner).shared = Some(shared);
         Ok(remote)
     }
 
-    /// Follows what happens under a prefix; has etcd forget what is too long ago, if asked to.
-    fn follow(&self, recent: Arc<Recent>, prefix: Bytes, keep: Option<u64>) -> Task {
-        let follow = Follow {
+    /// Watches a prefix; has etcd compact its history, if asked to.
+    fn start_watcher(&self, cache: Arc<WatchCache>, prefix: Bytes, keep: Option<u64>) -> Task {
+        let watcher = Watcher {
             client: self.client.clone(),
             keys: self.keys.clone(),
             prefix,
-            recent,
+            cache,
         };
         let shared = Arc::downgrade(&self.0);
-        let mut forgotten = self.revision();
+        let mut compacted = self.revision();
         let progress = move |revision: u64| {
             let Some(shared) = shared.upgrade() else { return };
-            shared.revision.fetch_max(revision, Ordering::Relaxed);
-            // Not with every revision: each time costs etcd a walk through its index.
-            if let Some(keep) = keep.filter(|keep| revision > forgotten + keep + keep / 4) {
-                forgotten = revision - keep;
-                tokio::spawn(async move { Remote(shared).forget(revision - keep).await });
+            shared.observe(revision);
+            // Not with every revision: each compaction costs etcd a walk through its index.
+            if let Some(keep) = keep.filter(|keep| revision > compacted + keep + keep / 4) {
+                compacted = revision - keep;
+                tokio::spawn(async move { Remote(shared).trim(revision - keep).await });
             }
         };
-        Task(tokio::spawn(follow.run(progress)).abort_handle())
+        Task(tokio::spawn(watcher.run(progress)).abort_handle())
     }
 
-    /// Watches what only etcd knows, over a connection of its own.
+    /// Watches from before the cache begins, over a watch on etcd of its own.
     async fn watch_past(&self, prefix: Bytes, after: u64) -> Result<Watch> {
         self.check(after).await?;
-        let recent = Arc::new(Recent::new(self.options, after));
-        let watch = recent.watch(prefix.clone(), after)?;
-        let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = Arc::new(WatchCache::new(self.options, after));
+        let watch = cache.watch(prefix.clone(), after)?;
+        let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_open()?;
-        following.single.retain(|watchers| watchers.strong_count() > 0);
-        following.single.push(Arc::downgrade(&recent.watchers));
-        Ok(watch.fed_by(self.follow(recent, prefix, None)))
+        watching.single.retain(|hub| hub.strong_count() > 0);
+        watching.single.push(Arc::downgrade(&cache.hub));
+        Ok(watch.fed_by(self.start_watcher(cache, prefix, None)))
     }
 
     /// Compacts; another server may have done so already.
-    async fn forget(&self, revision: u64) -> Result<()> {
+    async fn trim(&self, revision: u64) -> Result<()> {
         match self.compact_at(revision).await {
             Err(Error::Compacted { .. }) => Ok(()),
             compacted => compacted,
+        }
+    }
+
+    /// Polls etcd for its revision until it is reached. Reads go to etcd itself, so its revision counts, not that of the
+    /// cache. One call polls at a time; the others wait for the revisions that it observes.
+    async fn poll_until(&self, revision: u64) {
+        let _polling = self.polling.lock().await;
+        let mut pause = MIN_POLL_INTERVAL;
+        while self.revision() < revision {
+            let latest = read::latest(&self.client, &self.keys).await;
+            self.observe(latest.unwrap_or(0));
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_POLL_INTERVAL);
         }
     }
 
@@ -185,7 +220,7 @@ impl Backend for Remote {
             if after > self.revision() || after < self.compacted.load(Ordering::Relaxed) {
                 self.check(after).await?;
             }
-            match self.recent.watch(prefix.clone(), after) {
+            match self.cache.watch(prefix.clone(), after) {
                 Err(Error::Compacted { .. }) => self.watch_past(prefix, after).await,
                 watch => watch,
             }
@@ -198,18 +233,15 @@ impl Backend for Remote {
     }
 
     fn revision(&self) -> u64 {
-        self.revision.load(Ordering::Relaxed)
+        *self.revision.borrow()
     }
 
     fn reached(&self, revision: u64) -> BoxFuture<'_, ()> {
         async move {
-            let mut pause = Duration::from_millis(5);
-            while self.revision() < revision {
-                // Reads ask etcd itself, so what counts is where etcd is, not what it has told.
-                let asked = read::latest(&self.client, &self.keys).await;
-                self.revision.fetch_max(asked.unwrap_or(0), Ordering::Relaxed);
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_millis(200));
+            let mut revisions = self.revision.subscribe();
+            tokio::select! {
+                _ = revisions.wait_for(|current| *current >= revision) => {}
+                () = self.poll_until(revision) => {}
             }
         }
         .boxed()
@@ -233,9 +265,9 @@ impl Backend for Remote {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         self.is_closed.store(true, Ordering::Release);
-        let following = std::mem::take(&mut *self.following.lock().unwrap_or_else(PoisonError::into_inner));
-        self.recent.watchers.close();
-        following.single.iter().filter_map(Weak::upgrade).for_each(|watchers| watchers.close());
+        let watching = std::mem::take(&mut *self.watching.lock().unwrap_or_else(PoisonError::into_inner));
+        self.cache.hub.close();
+        watching.single.iter().filter_map(Weak::upgrade).for_each(|hub| hub.close());
         future::ready(()).boxed()
     }
 }

@@ -2,7 +2,7 @@
 //! repeated.
 
 use crate::{
-    Backend, Committed, Entry, Error, Health, Op, Page, Range, Result, Snapshot, Store, Watch, disk::replay,
+    Backend, Committed, Entry, Error, Health, Op, Page, Range, Result, Snapshot, Store, Watch, disk::journal,
     testing::Chance,
 };
 use bytes::Bytes;
@@ -55,7 +55,7 @@ impl Faults {
 /// Cuts off the last thing that was written to a data directory, at a byte that chance chooses, as a machine does that dies
 /// in the middle of a write; the store must not be open. Says whether there was anything.
 pub fn tear(directory: &Path, chance: &mut Chance) -> io::Result<bool> {
-    replay::tear(&directory.join("store/journal"), |length| chance.below(length))
+    journal::tear(&directory.join("store"), |length| chance.below(length))
 }
 
 struct Faulty {

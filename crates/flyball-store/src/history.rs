@@ -21,29 +21,36 @@ impl Change {
     }
 
     /// The same without values.
-    pub fn outline(&self) -> Change {
+    pub fn header_only(&self) -> Change {
         Change {
-            record: self.record.outline(),
-            previous: self.previous.as_ref().map(Record::outline),
+            record: self.record.header_only(),
+            previous: self.previous.as_ref().map(Record::header_only),
         }
     }
 
-    /// What of this change only the history keeps from being freed, in memory or on disk.
+    /// The records whose values an event of this change shows.
+    pub fn values(&self) -> impl Iterator<Item = &Record> {
+        let put = Some(&self.record).filter(|record| !record.is_removal());
+        self.previous.iter().chain(put)
+    }
+
+    /// The records that only the history needs.
+    pub fn replaced(&self) -> impl Iterator<Item = &Record> {
+        let removal = Some(&self.record).filter(|record| record.is_removal());
+        self.previous.iter().chain(removal)
+    }
+
+    /// The bytes, in memory or on disk, that are kept for the history alone.
     pub fn cost(&self) -> usize {
-        let previous = self.previous.as_ref().map_or(0, Record::size);
-        let removal = if self.record.is_removal() {
-            self.record.size()
-        } else {
-            0
-        };
-        size_of::<Change>() + previous + removal
+        size_of::<Change>() + self.replaced().map(Record::size).sum::<usize>()
     }
 }
 
 /// A run of changes, shared with the readers that go through it.
 pub(crate) type Chunk = VecDeque<Change>;
 
-const FULL: usize = 256;
+/// The most changes in a chunk.
+const MAX_CHUNK: usize = 256;
 
 /// Every change above `compacted`, oldest first.
 #[derive(Default)]
@@ -61,9 +68,9 @@ impl History {
     pub fn push(&mut self, change: Change) {
         self.bytes += change.cost();
         match self.chunks.back_mut() {
-            Some(chunk) if chunk.len() < FULL => Arc::make_mut(chunk).push_back(change),
+            Some(chunk) if chunk.len() < MAX_CHUNK => Arc::make_mut(chunk).push_back(change),
             _ => {
-                let mut chunk = Chunk::with_capacity(FULL);
+                let mut chunk = Chunk::with_capacity(MAX_CHUNK);
                 chunk.push_back(change);
                 self.chunks.push_back(Arc::new(chunk));
             }
@@ -76,7 +83,7 @@ impl History {
         self.chunks.range(self.chunks.partition_point(is_old)..).cloned().collect()
     }
 
-    /// Says up to which revision the history must be cut for changes that cost `incoming` bytes and end at `newest`.
+    /// Returns up to which revision the history must be compacted for changes that cost `incoming` bytes and end at `newest`.
     pub fn excess(&self, options: &Options, incoming: usize, newest: u64) -> u64 {
         let held = self.chunks.back().and_then(|chunk| chunk.back()).map_or(0, Change::revision);
         let mut cut = newest.saturating_sub(options.history_revisions).min(held).max(self.compacted);
@@ -91,33 +98,23 @@ impl History {
         cut
     }
 
-    /// Forgets the changes up to a revision, and returns them.
-    pub fn cut(&mut self, revision: u64) -> Vec<Change> {
-        let mut gone = Vec::new();
-        self.cut_some(revision, usize::MAX, &mut gone);
-        gone
-    }
-
-    /// Forgets the changes up to a revision, of which nobody gets to know from now on, and hands over so many at most; says
-    /// whether there are more.
-    pub fn cut_some(&mut self, revision: u64, most: usize, gone: &mut Vec<Change>) -> bool {
+    /// Removes the changes up to a revision, and returns them.
+    pub fn compact(&mut self, revision: u64) -> Vec<Change> {
         self.compacted = self.compacted.max(revision);
-        for _ in 0..most {
-            let Some(chunk) = self.chunks.front_mut() else {
-                return false;
-            };
+        let mut removed = Vec::new();
+        while let Some(chunk) = self.chunks.front_mut() {
             if chunk.front().is_some_and(|change| change.revision() > revision) {
-                return false;
+                break;
             }
             match Arc::make_mut(chunk).pop_front() {
                 Some(change) => {
                     self.bytes -= change.cost();
-                    gone.push(change);
+                    removed.push(change);
                 }
                 None => drop(self.chunks.pop_front()),
             }
         }
-        true
+        removed
     }
 }
 
@@ -162,24 +159,20 @@ pub(crate) fn rewind<'a>(latest: impl Iterator<Item = &'a Record>, undo: &Undo<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Value, record::Place};
+    use crate::{Value, record::RecordId};
 
     #[test]
-    fn what_is_cut_in_parts_is_forgotten_at_once_and_handed_over_once() {
+    fn compacted_changes_are_returned_once_and_the_others_stay() {
         let mut history = History::default();
         for revision in 1..=1_000 {
-            let place = Place { revision, created: revision, position: 0 };
+            let id = RecordId { revision, created: revision, position: 0 };
             history.push(Change {
-                record: Record::put(b"/a", &Value::plain("v"), place),
+                record: Record::put(b"/a", &Value::plain("v"), id),
                 previous: None,
             });
         }
-        let (mut gone, mut parts) = (Vec::new(), 1);
-        while history.cut_some(900, 100, &mut gone) {
-            parts += 1;
-            assert_eq!(history.compacted(), 900);
-        }
-        assert!(parts >= 9 && gone.iter().map(Change::revision).eq(1..=900));
+        assert!(history.compact(900).iter().map(Change::revision).eq(1..=900));
+        assert!(history.compact(900).is_empty() && history.compacted() == 900);
         let kept: Vec<_> = history.since(900).iter().flat_map(|chunk| chunk.iter()).map(Change::revision).collect();
         assert!(kept.into_iter().eq(901..=1_000));
         assert_eq!(history.bytes, 100 * size_of::<Change>());

@@ -2,7 +2,7 @@
 //! outside of it.
 
 use crate::{
-    leaf::{FULL, Leaf},
+    leaf::{Leaf, MAX_RECORDS},
     record::Record,
 };
 use smallvec::SmallVec;
@@ -37,13 +37,13 @@ impl Index {
         };
         match leaf.search(record.key()) {
             Ok(at) => return Some(Arc::make_mut(leaf).replace(at, record)),
-            Err(at) if leaf.records().len() < FULL => Arc::make_mut(leaf).insert(at, record),
+            Err(at) if leaf.records().len() < MAX_RECORDS => Arc::make_mut(leaf).insert(at, record),
             // Keys that come in order fill their leaves.
-            Err(FULL) => self.add(Leaf::new(vec![record])),
+            Err(MAX_RECORDS) => self.add(Leaf::new(vec![record])),
             Err(at) => {
                 let leaf = Arc::make_mut(leaf);
                 let mut upper = leaf.split();
-                match at.checked_sub(FULL / 2) {
+                match at.checked_sub(MAX_RECORDS / 2) {
                     Some(at @ 1..) => upper.insert(at, record),
                     _ => leaf.insert(at, record),
                 }
@@ -109,7 +109,7 @@ impl Index {
     /// Inserts a record that is below every leaf: the first leaf takes it and is found under its key from now on.
     fn insert_first(&mut self, record: Record) {
         match self.leaves.first_entry() {
-            Some(first) if first.get().records().len() < FULL => {
+            Some(first) if first.get().records().len() < MAX_RECORDS => {
                 let mut leaf = first.remove();
                 let name = Name::from_slice(record.key());
                 Arc::make_mut(&mut leaf).insert(0, record);
@@ -123,11 +123,11 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Value, record::Place};
+    use crate::{Value, record::RecordId};
 
     fn record(key: &str) -> Record {
-        let place = Place { revision: 1, created: 1, position: 0 };
-        Record::put(key.as_bytes(), &Value::plain("v"), place)
+        let id = RecordId { revision: 1, created: 1, position: 0 };
+        Record::put(key.as_bytes(), &Value::plain("v"), id)
     }
 
     fn keys(index: &Index, prefix: &str, from: &str) -> Vec<String> {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn ascending_keys_fill_their_leaves() {
         let mut index = Index::default();
-        (0..FULL * 100).for_each(|n| assert!(index.insert(record(&format!("/{n:08}"))).is_none()));
+        (0..MAX_RECORDS * 100).for_each(|n| assert!(index.insert(record(&format!("/{n:08}"))).is_none()));
         assert_eq!(index.leaves.len(), 100);
     }
 

@@ -4,8 +4,8 @@
 use crate::record::Record;
 use std::cmp::Ordering;
 
-/// At most so many records are in a leaf.
-pub(crate) const FULL: usize = 128;
+/// The most records in a leaf.
+pub(crate) const MAX_RECORDS: usize = 128;
 
 /// Some records, in order.
 #[derive(Clone, Default)]
@@ -23,7 +23,7 @@ impl Leaf {
             (Some(first), Some(last)) => first.key()[..common(first.key(), last.key())].into(),
             _ => Box::default(),
         };
-        let mut heads = Vec::with_capacity(FULL);
+        let mut heads = Vec::with_capacity(MAX_RECORDS);
         heads.extend(records.iter().map(|record| head(&record.key()[shared.len()..])));
         Leaf { shared, heads, records }
     }
@@ -72,8 +72,8 @@ impl Leaf {
 
     /// Takes the upper half off.
     pub fn split(&mut self) -> Leaf {
-        let mut upper = Vec::with_capacity(FULL);
-        upper.extend(self.records.drain(FULL / 2..));
+        let mut upper = Vec::with_capacity(MAX_RECORDS);
+        upper.extend(self.records.drain(MAX_RECORDS / 2..));
         *self = Leaf::new(std::mem::take(&mut self.records));
         Leaf::new(upper)
     }

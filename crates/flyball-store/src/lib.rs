@@ -1,13 +1,10 @@
-//! Keys, revisions and watches: one trait, one handle, and the places where values are kept.
+//! Keys, revisions and watches: one trait, one handle, and three backends: memory, disk and etcd.
 //!
-//! The store knows nothing of what it keeps. Every commit that changes something takes the next revision of the whole
-//! store, as in etcd; a reader sees one revision, a watcher sees every later change in order, once.
+//! The store does not interpret values. Every commit that changes something takes the next revision of the whole store, as
+//! in etcd; a read sees one revision, a watch every later change in order, once.
 
-mod ahead;
 mod backend;
 mod backup;
-mod core;
-mod courtesy;
 mod disk;
 mod entry;
 mod error;
@@ -15,7 +12,6 @@ mod error;
 mod etcd;
 #[cfg(feature = "testing")]
 pub mod fault;
-mod found;
 mod health;
 mod history;
 mod index;
@@ -23,19 +19,19 @@ mod leaf;
 mod memory;
 mod op;
 mod options;
-mod plan;
 mod range;
+mod range_query;
+mod read_snapshot;
 mod record;
-mod resident;
 mod restore;
-mod slab;
 mod snapshot;
+mod state;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod view;
+mod txn;
+mod value_cache;
 mod watch;
-mod watchers;
-mod wish;
+mod watch_hub;
 
 pub use backend::Backend;
 pub use backup::Backup;
@@ -63,7 +59,7 @@ impl Store {
         Options::default().memory()
     }
 
-    /// Opens the store in a data directory, which is made if it is not there; what it acknowledges survives a crash.
+    /// Opens the store in a data directory, which is created if it is not there; acknowledged writes survive a crash.
     pub async fn open(path: impl Into<PathBuf>) -> Result<Store> {
         Options::default().open(path).await
     }
@@ -98,8 +94,8 @@ impl Store {
 
     /// Makes a data directory of a backup; the directory must be empty or not there, and is left so where this fails.
     ///
-    /// Every value keeps its revision. The store itself goes on at a much later one, and knows no history, so that whoever
-    /// saw what was written after the backup is told to read anew.
+    /// Every value keeps its revision. The store itself continues at a much later one, without a history, so that a client that
+    /// saw writes from after the backup has to list again.
     pub async fn restore(file: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Result<Backup> {
         restore::restore(file.into(), directory.into()).await
     }
@@ -112,12 +108,12 @@ impl Store {
         self.0.commit(ops).await
     }
 
-    /// Hands out every change under a prefix whose revision is above `after`.
+    /// Watches every change under a prefix whose revision is above `after`.
     pub async fn watch(&self, prefix: impl Into<Bytes>, after: u64) -> Result<Watch> {
         self.0.watch(prefix.into(), after).await
     }
 
-    /// Forgets the history below a revision, which stays the oldest that can be read or watched after.
+    /// Removes the history below a revision, which stays the oldest that can be read or watched after.
     pub async fn compact(&self, revision: u64) -> Result<()> {
         self.0.compact(revision).await
     }
@@ -132,20 +128,23 @@ impl Store {
         self.0.reached(revision).await
     }
 
-    /// Reports whether the store can read and write right now, and if not, why; answers within seconds.
+    /// Reports whether the store can read and write right now, and if not, why.
+    ///
+    /// A store on disk answers after the commits that are queued; a failed one checks whether the disk can be written again.
+    /// Callers set a deadline: a disk that hangs does not answer.
     pub async fn health(&self) -> Health {
         self.0.health().await
     }
 
-    /// Whether other processes may commit to the same place, so that what this one wrote is not all there is.
+    /// Whether other processes may commit to the same backend.
     pub fn is_shared(&self) -> bool {
         self.0.is_shared()
     }
 
-    /// Finishes what is queued and releases what the store holds. Later commits and watches answer [`Error::Closed`]; reads
-    /// answer from what was last known, as far as it is in memory.
+    /// Finishes queued commits and releases all resources. Later commits and watches answer [`Error::Closed`]; reads answer
+    /// from memory, as far as values are there.
     ///
-    /// A store that is dropped ends by itself a moment later; whoever opens or removes its directory next closes it first.
+    /// A dropped store releases its directory a moment later; close it before the directory is opened again or removed.
     pub async fn close(&self) {
         self.0.close().await
     }

@@ -1,23 +1,21 @@
-//! The backend in memory: everything happens at once under one lock, in the task that asks.
+//! The backend in memory: every call is done at once under one lock, in the caller's task.
 
 use crate::{Backend, Committed, Entry, Error, Health, Op, Options, Page, Range, Result, Snapshot, Watch};
 use crate::{
-    ahead::Ahead,
-    core::{Core, State},
-    plan::Plan,
-    wish::Wish,
+    state::{Lookup, SharedState, State},
+    txn::{Txn, WriteBatch},
 };
 use bytes::Bytes;
 use futures::future::{self, BoxFuture, FutureExt};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A store that is gone with its process.
+/// A store that ends with its process.
 pub(crate) struct Memory {
-    core: Core,
+    state: SharedState,
     writer: Mutex<Writer>,
 }
 
-/// Whoever holds it writes.
+/// Held while a commit or a compaction is applied.
 #[derive(Default)]
 struct Writer {
     is_closed: bool,
@@ -26,31 +24,29 @@ struct Writer {
 impl Memory {
     pub fn new(options: Options) -> Memory {
         Memory {
-            core: Core::new(options, State::default()),
+            state: SharedState::new(options, State::default()),
             writer: Mutex::default(),
         }
     }
 
     fn write(&self, ops: Vec<Op>) -> Result<Committed> {
+        let txn = Txn::new(ops)?;
         let _writer = self.writer()?;
-        let wish = Wish::prepare(&self.core, ops)?;
-        let (mut ahead, mut plan) = (Ahead::at(wish.seen), Plan::default());
-        let committed = ahead.add(&mut plan, || self.core.state(), wish).answer()?;
-        let state = self.core.state();
-        let cut = state.history.excess(&self.core.options, plan.cost(), ahead.revision);
+        let state = self.state.read();
+        let mut batch = WriteBatch::new(state.revision);
+        let committed = batch.add(&state, txn).answer()?;
+        let excess = state.history.excess(&self.state.options, batch.cost(), batch.revision);
         drop(state);
-        self.core.cut(cut);
-        self.core.apply(&mut plan, |_| {});
-        self.core.publish(&plan);
+        self.state.compact(excess);
+        self.state.apply(&batch);
+        self.state.publish(&batch);
         Ok(committed)
     }
 
-    fn cut(&self, revision: u64) -> Result<()> {
+    fn compact_at(&self, revision: u64) -> Result<()> {
         let _writer = self.writer()?;
-        let state = self.core.state();
-        state.check(revision)?;
-        drop(state);
-        self.core.cut(revision);
+        self.state.read().check(revision)?;
+        self.state.compact(revision);
         Ok(())
     }
 
@@ -66,15 +62,19 @@ impl Memory {
 
 impl Backend for Memory {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Entry>>> {
-        future::ready(self.core.get(key)).boxed()
+        let entry = match self.state.lookup(key) {
+            Lookup::Found(entry) => Ok(entry),
+            Lookup::OnDisk(record, snapshot) => self.state.fetch(&record, &snapshot),
+        };
+        future::ready(entry).boxed()
     }
 
     fn range(&self, range: Range) -> BoxFuture<'_, Result<Page>> {
-        future::ready(self.core.find(range).and_then(|found| self.core.read(&found))).boxed()
+        future::ready(self.state.find(range).and_then(|query| self.state.run(&query))).boxed()
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
-        future::ready(Ok(self.core.snapshot())).boxed()
+        future::ready(Ok(self.state.snapshot())).boxed()
     }
 
     fn commit(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Committed>> {
@@ -82,19 +82,19 @@ impl Backend for Memory {
     }
 
     fn watch(&self, prefix: Bytes, after: u64) -> BoxFuture<'_, Result<Watch>> {
-        future::ready(self.core.watch(prefix, after)).boxed()
+        future::ready(self.state.watch(prefix, after)).boxed()
     }
 
     fn compact(&self, revision: u64) -> BoxFuture<'_, Result<()>> {
-        future::ready(self.cut(revision)).boxed()
+        future::ready(self.compact_at(revision)).boxed()
     }
 
     fn revision(&self) -> u64 {
-        self.core.revision()
+        self.state.revision()
     }
 
     fn reached(&self, revision: u64) -> BoxFuture<'_, ()> {
-        self.core.reached(revision).boxed()
+        self.state.reached(revision).boxed()
     }
 
     fn health(&self) -> BoxFuture<'_, Health> {
@@ -105,7 +105,7 @@ impl Backend for Memory {
     fn close(&self) -> BoxFuture<'_, ()> {
         if let Ok(mut writer) = self.writer() {
             writer.is_closed = true;
-            self.core.close();
+            self.state.close();
         }
         future::ready(()).boxed()
     }

@@ -53,7 +53,6 @@ impl Op {
         }
     }
 
-    #[cfg(any(feature = "etcd", feature = "testing"))]
     pub(crate) fn expect(&self) -> Expect {
         match self {
             Op::Put { expect, .. } | Op::Delete { expect, .. } | Op::Check { expect, .. } => *expect,

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 /// How much history a store keeps, and how far a watcher may fall behind.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// So many revisions can be read and watched after.
+    /// The most revisions back that can be read and watched after.
     pub history_revisions: u64,
-    /// So many bytes of replaced and removed values are kept for that.
+    /// The most bytes of replaced and removed values that are kept for that.
     pub history_bytes: usize,
-    /// A watcher that has left so many bytes of events untaken is ended.
+    /// The most bytes of events that may be queued for a watch; one that has more is ended.
     pub watch_bytes: usize,
-    /// So many bytes of values a store on disk keeps in memory, those written or read last; the others are read from disk.
+    /// The most bytes of values that a store on disk keeps in memory, those written or fetched last; the others are read
+    /// from disk.
     pub memory_bytes: usize,
 }
 

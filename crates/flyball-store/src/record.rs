@@ -1,14 +1,14 @@
-//! One version of one key in one piece of memory, which index, history, disk and readers share; and the stamping of revisions.
+//! One version of one key in one allocation, which index, history, disk and readers share; and the stamping of revisions.
 
 use crate::{Entry, Error, Result, Value};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
-/// A stored version: header, key and value. The header is revision, created, length of the key, place of the stamp and
-/// position in the commit; `created` is 0 for a removal. An outline is without the value, which is on disk then.
+/// A stored version: header, key and value. The header is revision, created, length of the key, offset of the stamp and
+/// position in the commit; `created` is 0 for a removal. A header-only record is without the value, which is on disk then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     bytes: Bytes,
-    /// How long it is with its value.
+    /// The length in bytes with the value.
     size: u32,
 }
 
@@ -16,37 +16,43 @@ const KEY_LENGTH: usize = 8 + 8;
 const POSITION: usize = KEY_LENGTH + 4 + 4;
 const HEADER: usize = POSITION + 4;
 const UNSTAMPED: u32 = u32::MAX;
-const LARGEST: usize = 1 << 30;
 
-/// Where a version stands: its revision, when its key came into being, and which operation of the commit it was.
+/// The most bytes that key and value may have together.
+const MAX_BYTES: usize = 1 << 30;
+
+/// What identifies a version: its revision, the revision that created its key, and its position in the commit.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RecordId {
     pub revision: u64,
     pub created: u64,
     pub position: u32,
 }
 
 impl Record {
-    #[cfg(test)]
-    pub fn put(key: &[u8], value: &Value, place: Place) -> Record {
-        Draft::of(key, value, place.revision, BytesMut::zeroed).finish(place)
+    /// A version that a put wrote, stamped with its revision where the value asks for that.
+    pub fn put(key: &[u8], value: &Value, id: RecordId) -> Record {
+        let Some(at) = value.revision_at else {
+            return Record::write(id, key, UNSTAMPED, &[&value.bytes]);
+        };
+        let (before, after) = value.bytes.split_at(at);
+        Record::write(id, key, at as u32, &[before, id.revision.to_string().as_bytes(), after])
     }
 
     /// The record of an entry as it was read.
     pub fn of(entry: &Entry, position: u32) -> Record {
-        let place = Place { revision: entry.revision, created: entry.created, position };
+        let id = RecordId { revision: entry.revision, created: entry.created, position };
         let stamp = entry.revision_at.map_or(UNSTAMPED, |at| at as u32);
-        Record::write(place, &entry.key, stamp, &[&entry.value])
+        Record::write(id, &entry.key, stamp, &[&entry.value])
     }
 
     pub fn removal(key: &[u8], revision: u64, position: u32) -> Record {
-        Record::write(Place { revision, created: 0, position }, key, UNSTAMPED, &[])
+        Record::write(RecordId { revision, created: 0, position }, key, UNSTAMPED, &[])
     }
 
-    /// Refuses what [`Draft::of`] could not write.
+    /// Refuses what [`Record::put`] could not write.
     pub fn check(key: &Bytes, value: &Value) -> Result<()> {
         let length = key.len().saturating_add(value.bytes.len());
-        if length > LARGEST {
+        if length > MAX_BYTES {
             return Err(Error::TooLarge { key: key.slice(..key.len().min(256)), length });
         }
         match value.revision_at {
@@ -57,9 +63,17 @@ impl Record {
         }
     }
 
-    fn write(place: Place, key: &[u8], stamp: u32, value: &[&[u8]]) -> Record {
-        let bytes = write(place, key, stamp, value, BytesMut::zeroed);
-        Record { size: bytes.len() as u32, bytes: bytes.freeze() }
+    fn write(id: RecordId, key: &[u8], stamp: u32, value: &[&[u8]]) -> Record {
+        let size = HEADER + key.len() + value.iter().map(|part| part.len()).sum::<usize>();
+        let mut bytes = Vec::with_capacity(size);
+        bytes.extend_from_slice(&id.revision.to_be_bytes());
+        bytes.extend_from_slice(&id.created.to_be_bytes());
+        bytes.extend_from_slice(&(key.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(&stamp.to_be_bytes());
+        bytes.extend_from_slice(&id.position.to_be_bytes());
+        bytes.extend_from_slice(key);
+        value.iter().for_each(|part| bytes.extend_from_slice(part));
+        Record { size: size as u32, bytes: bytes.into() }
     }
 
     /// The same version as another operation of its commit.
@@ -70,7 +84,7 @@ impl Record {
     }
 
     /// The same version without its value.
-    pub fn outline(&self) -> Record {
+    pub fn header_only(&self) -> Record {
         let until = self.value_from();
         if self.bytes.len() == until {
             return self.clone();
@@ -82,7 +96,7 @@ impl Record {
     }
 
     /// Whether the value is here.
-    pub fn is_whole(&self) -> bool {
+    pub fn has_value(&self) -> bool {
         self.bytes.len() == self.size as usize
     }
 
@@ -115,28 +129,28 @@ impl Record {
         self.bytes.slice(HEADER..self.value_from())
     }
 
-    /// The record as it is kept on disk, if it is whole.
+    /// The record as it is kept on disk, if it has its value.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
     /// Reads a record as it was kept on disk; `None` where it is none.
     pub fn read(bytes: &[u8]) -> Option<Record> {
-        Record::read_outline(bytes).map(|outline| Record { bytes: Bytes::copy_from_slice(bytes), ..outline })
+        Record::read_header(bytes).map(|header| Record { bytes: Bytes::copy_from_slice(bytes), ..header })
     }
 
     /// Reads a record as it was kept on disk, and leaves its value there; `None` where it is none.
-    pub fn read_outline(bytes: &[u8]) -> Option<Record> {
+    pub fn read_header(bytes: &[u8]) -> Option<Record> {
         let length = bytes.get(KEY_LENGTH..KEY_LENGTH + 4)?.try_into().ok()?;
         let value_from = HEADER.checked_add(u32::from_be_bytes(length) as usize)?;
-        let outline = Bytes::copy_from_slice(bytes.get(..value_from)?);
-        let record = Record { bytes: outline, size: u32::try_from(bytes.len()).ok()? };
+        let header = Bytes::copy_from_slice(bytes.get(..value_from)?);
+        let record = Record { bytes: header, size: u32::try_from(bytes.len()).ok()? };
         let stamp = record.revision_at().map(|at| at + record.revision().to_string().len());
         let is_possible = stamp.unwrap_or(0) <= bytes.len() - value_from && record.created() <= record.revision();
         is_possible.then_some(record)
     }
 
-    /// How long the record is with its value.
+    /// The length in bytes of the record with its value.
     pub fn size(&self) -> usize {
         self.size as usize
     }
@@ -150,7 +164,7 @@ impl Record {
             revision_at: self.revision_at(),
             created: self.created(),
         };
-        self.is_whole().then(entry)
+        self.has_value().then(entry)
     }
 
     fn revision_at(&self) -> Option<usize> {
@@ -167,65 +181,13 @@ impl Record {
     }
 }
 
-/// Writes a version into memory that `take` gives.
-fn write(place: Place, key: &[u8], stamp: u32, value: &[&[u8]], take: impl FnOnce(usize) -> BytesMut) -> BytesMut {
-    let [revision, created] = [place.revision, place.created].map(u64::to_be_bytes);
-    let [length, stamp, position] = [key.len() as u32, stamp, place.position].map(u32::to_be_bytes);
-    let header: [&[u8]; 6] = [&revision, &created, &length, &stamp, &position, key];
-    let mut bytes = take(HEADER + key.len() + value.iter().map(|part| part.len()).sum::<usize>());
-    let mut rest = &mut bytes[..];
-    for part in header.iter().chain(value) {
-        let (place, after) = rest.split_at_mut(part.len());
-        place.copy_from_slice(part);
-        rest = after;
-    }
-    bytes
-}
-
-/// A version whose place is not known yet.
-pub(crate) struct Draft {
-    bytes: BytesMut,
-    /// Where the revision is written, and how many digits there are for it.
-    stamp: Option<(usize, usize)>,
-}
-
-impl Draft {
-    /// Drafts a version that will probably have this revision, in memory that `take` gives.
-    pub fn of(key: &[u8], value: &Value, revision: u64, take: impl FnOnce(usize) -> BytesMut) -> Draft {
-        let place = Place { revision, created: revision, position: 0 };
-        let Some(at) = value.revision_at else {
-            let bytes = write(place, key, UNSTAMPED, &[&value.bytes], take);
-            return Draft { bytes, stamp: None };
-        };
-        let ((before, after), digits) = (value.bytes.split_at(at), revision.to_string());
-        let bytes = write(place, key, at as u32, &[before, digits.as_bytes(), after], take);
-        Draft { bytes, stamp: Some((HEADER + key.len() + at, digits.len())) }
-    }
-
-    pub fn finish(mut self, place: Place) -> Record {
-        self.bytes[..8].copy_from_slice(&place.revision.to_be_bytes());
-        self.bytes[8..KEY_LENGTH].copy_from_slice(&place.created.to_be_bytes());
-        self.bytes[POSITION..HEADER].copy_from_slice(&place.position.to_be_bytes());
-        if let Some((at, digits)) = self.stamp {
-            let revision = place.revision.to_string();
-            if revision.len() == digits {
-                self.bytes[at..at + digits].copy_from_slice(revision.as_bytes());
-            } else {
-                let parts = [&self.bytes[..at], revision.as_bytes(), &self.bytes[at + digits..]];
-                self.bytes = BytesMut::from(&parts.concat()[..]);
-            }
-        }
-        Record { size: self.bytes.len() as u32, bytes: self.bytes.freeze() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn stamped(revision: u64) -> Record {
         let value = Value::stamped(&b"{\"rv\":\"\"}"[..], 7);
-        Record::put(b"/a", &value, Place { revision, created: 3, position: 0 })
+        Record::put(b"/a", &value, RecordId { revision, created: 3, position: 0 })
     }
 
     #[test]
@@ -236,18 +198,6 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_is_finished_with_more_or_fewer_digits_than_it_was_made_for() {
-        let value = Value::stamped(&b"{\"rv\":\"\"}"[..], 7);
-        for revision in [9, 10, 99, 100] {
-            let place = Place { revision, created: 3, position: 1 };
-            let record = Draft::of(b"/a", &value, 10, BytesMut::zeroed).finish(place);
-            assert_eq!(record.entry().unwrap().value, format!("{{\"rv\":\"{revision}\"}}"));
-            assert_eq!((record.revision(), record.created(), record.position()), (revision, 3, 1));
-            assert_eq!(Record::read(record.bytes()), Some(record));
-        }
-    }
-
-    #[test]
     fn a_removed_entry_names_the_revision_of_its_removal() {
         let entry = stamped(99).entry().unwrap().removed_at(100);
         assert_eq!(entry.value, "{\"rv\":\"100\"}");
@@ -255,11 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn an_outline_is_the_same_version_without_its_value() {
-        let (record, outline) = (stamped(12), stamped(12).outline());
-        assert!(outline.is_same(&record) && !outline.is_whole());
-        assert_eq!((outline.entry(), outline.key(), outline.size()), (None, record.key(), record.size()));
-        assert_eq!(Record::read_outline(record.bytes()), Some(outline));
+    fn a_header_is_the_same_version_without_its_value() {
+        let (record, header) = (stamped(12), stamped(12).header_only());
+        assert!(header.is_same(&record) && !header.has_value());
+        assert_eq!((header.entry(), header.key(), header.size()), (None, record.key(), record.size()));
+        assert_eq!(Record::read_header(record.bytes()), Some(header));
         assert!(!stamped(13).is_same(&record));
     }
 

@@ -1,4 +1,4 @@
-//! Makes a data directory of a backup, in a corner of its place, and puts it there when it is whole.
+//! Makes a data directory of a backup: in a subdirectory of it, and moved to its place when it is complete.
 
 use crate::{
     Backup, Error, Result,
@@ -11,12 +11,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A restored store goes on so many revisions after its backup: more than can have been written since, so that a client that
-/// saw some of it is told `Compacted` instead of getting other changes under the same numbers.
-const LEAP: u64 = 1_000_000_000;
+/// A restored store continues this many revisions after its backup, as with `etcdutl snapshot restore --bump-revision`: more
+/// than can have been written since, so that a client that saw some of it gets `Compacted` instead of other changes under the
+/// same numbers.
+const REVISION_BUMP: u64 = 1_000_000_000;
 
-/// Where the store is made. It is inside of the directory, which may be a disk of its own; nobody opens it while only this is
-/// there.
+/// The subdirectory in which the store is made, because the directory may be a file system of its own.
 const DRAFT: &str = "restoring";
 
 pub(crate) async fn restore(file: PathBuf, directory: PathBuf) -> Result<Backup> {
@@ -43,7 +43,7 @@ fn place(file: &Path, directory: &Path) -> Result<Backup> {
 /// Makes the store and puts it in its place.
 fn make(file: &Path, backup: Backup, directory: &Path) -> Result<()> {
     let (draft, mut reader) = (directory.join(DRAFT), Reader::open(file)?);
-    disk::fill(&draft, backup.revision.saturating_add(LEAP), || reader.next())?;
+    disk::fill(&draft, backup.revision.saturating_add(REVISION_BUMP), || reader.next())?;
     if reader.backup != backup {
         return Err(backup::damaged(file, "it changed while it was read"));
     }

@@ -1,6 +1,6 @@
 //! All of a store at one revision.
 
-use crate::{Entry, Result, backup::blocking, leaf::Leaf, record::Record, view::View};
+use crate::{Entry, Result, backup::blocking, leaf::Leaf, read_snapshot::ReadSnapshot, record::Record};
 use futures::{
     Stream, StreamExt, TryStreamExt,
     stream::{self, BoxStream},
@@ -24,8 +24,8 @@ impl Snapshot {
         Snapshot { revision, entries: entries.boxed() }
     }
 
-    pub(crate) fn of(revision: u64, leaves: Vec<Arc<Leaf>>, view: View) -> Snapshot {
-        let entries = stream::iter(leaves).then(move |leaf| read(leaf, view.clone()));
+    pub(crate) fn of(revision: u64, leaves: Vec<Arc<Leaf>>, snapshot: ReadSnapshot) -> Snapshot {
+        let entries = stream::iter(leaves).then(move |leaf| read(leaf, snapshot.clone()));
         let entries = entries.map_ok(|entries| stream::iter(entries).map(Ok)).try_flatten();
         Snapshot::new(revision, entries)
     }
@@ -41,11 +41,18 @@ impl Snapshot {
     }
 }
 
-/// Reads the entries of a leaf, where that keeps nobody waiting.
-async fn read(leaf: Arc<Leaf>, view: View) -> Result<Vec<Entry>> {
-    let is_whole = leaf.records().iter().all(Record::is_whole);
-    let entries = move || view.entries(&leaf.records().iter().collect::<Vec<_>>()).map(|(entries, _)| entries);
-    if is_whole { entries() } else { blocking(entries).await }
+/// Reads the entries of a leaf, on the blocking pool where some of them are on disk.
+async fn read(leaf: Arc<Leaf>, snapshot: ReadSnapshot) -> Result<Vec<Entry>> {
+    let is_in_memory = leaf.records().iter().all(Record::has_value);
+    let entries = move || {
+        let records: Vec<&Record> = leaf.records().iter().collect();
+        snapshot.entries(&records).map(|(entries, _)| entries)
+    };
+    if is_in_memory {
+        entries()
+    } else {
+        blocking(entries).await
+    }
 }
 
 impl Stream for Snapshot {

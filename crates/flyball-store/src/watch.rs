@@ -1,20 +1,22 @@
-//! The receiving end of a watch: first what the history holds, then what happens.
+//! The receiving end of a watch: first the changes of the history, then those that are published.
 
 use crate::{
     Error, Event, Result,
     history::{Change, Chunk},
+    read_snapshot::ReadSnapshot,
     record::Record,
-    view::View,
-    watchers::{Batch, Queue},
+    watch_hub::{Batch, Queue},
 };
 use bytes::Bytes;
 use futures::Stream;
 use std::{
     collections::VecDeque,
+    future::Future,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
+use tokio::task::JoinHandle;
 
 /// Every change under a prefix above a revision, in order; a stream that ends after its first error.
 pub struct Watch {
@@ -23,28 +25,33 @@ pub struct Watch {
     batch: Batch,
     queue: Queue,
     is_ended: bool,
-    /// What fills the queue for this watch alone, if anything does.
+    /// The task that fills the queue for this watch alone, if there is one.
     feeder: Option<Box<dyn Send + Sync>>,
 }
 
 /// The changes of the history that a watch has not handed out yet.
 pub(crate) struct Past {
-    pub prefix: Bytes,
-    pub after: u64,
-    pub chunks: VecDeque<Arc<Chunk>>,
+    prefix: Bytes,
+    after: u64,
+    chunks: VecDeque<Arc<Chunk>>,
     /// The revision at which the history ends; changes up to it may also be in the queue.
-    pub until: u64,
+    until: u64,
     /// The place in the first chunk.
-    pub at: usize,
-    /// Where the values are that are not in memory.
-    pub view: View,
-    /// What was read ahead.
-    pub ready: VecDeque<Event>,
+    at: usize,
+    /// Where the values are read that are not in memory; released with the last chunk.
+    snapshot: ReadSnapshot,
+    /// Events that are being read from disk, on the blocking pool.
+    reading: Option<JoinHandle<Result<Vec<Event>>>>,
+    /// Events that were read ahead.
+    ready: VecDeque<Event>,
 }
 
-/// So many changes of the history, and about so many bytes of values, are read together.
-const READ_AT_ONCE: usize = 64;
-const READ_BYTES: usize = 256 << 10;
+/// An event, and whether it is the last of its revision.
+type Next = (Arc<Event>, bool);
+
+/// The most changes of the history, and about the most bytes of values, that are read together.
+const MAX_READ: usize = 64;
+const MAX_READ_BYTES: usize = 256 << 10;
 
 impl Watch {
     pub(crate) fn new(past: Past, queue: Queue) -> Watch {
@@ -58,7 +65,7 @@ impl Watch {
         }
     }
 
-    /// Keeps something as long as the watch lives.
+    /// Keeps the task that feeds the watch as long as the watch lives.
     #[cfg(feature = "etcd")]
     pub(crate) fn fed_by(self, feeder: impl Send + Sync + 'static) -> Watch {
         Watch { feeder: Some(Box::new(feeder)), ..self }
@@ -86,10 +93,14 @@ impl Watch {
             if self.is_ended {
                 return Poll::Ready(None);
             }
-            match self.ready().transpose() {
-                Ok(Some(event)) => return Poll::Ready(Some(Ok(event))),
-                Ok(None) => {}
-                Err(error) => return self.end(error),
+            let past = std::task::ready!(self.past.poll(cx));
+            match past.or_else(|| self.batch.next(self.past.until).map(Ok)) {
+                Some(Ok((event, is_last))) => {
+                    self.revision = if is_last { event.revision } else { event.revision - 1 };
+                    return Poll::Ready(Some(Ok(event)));
+                }
+                Some(Err(error)) => return self.end(error),
+                None => {}
             }
             match std::task::ready!(self.queue.poll(cx)) {
                 Some(Ok(batch)) => self.batch = batch,
@@ -104,16 +115,6 @@ impl Watch {
         self.feeder = None;
         Poll::Ready(Some(Err(error)))
     }
-
-    /// Takes the next change that needs no waiting for.
-    fn ready(&mut self) -> Option<Result<Arc<Event>>> {
-        let next = self.past.next().or_else(|| self.batch.next(self.past.until).map(Ok))?;
-        let event = next.map(|(event, is_last)| {
-            self.revision = if is_last { event.revision } else { event.revision - 1 };
-            event
-        });
-        Some(event)
-    }
 }
 
 impl Stream for Watch {
@@ -125,31 +126,62 @@ impl Stream for Watch {
 }
 
 impl Past {
-    fn is_empty(&self) -> bool {
-        self.chunks.is_empty() && self.ready.is_empty()
+    pub fn new(prefix: Bytes, after: u64, until: u64, chunks: Vec<Arc<Chunk>>, snapshot: ReadSnapshot) -> Past {
+        Past {
+            prefix,
+            after,
+            chunks: chunks.into(),
+            until,
+            at: 0,
+            snapshot,
+            reading: None,
+            ready: VecDeque::new(),
+        }
     }
 
-    /// Takes the next event, and says whether it is the last of its revision.
-    fn next(&mut self) -> Option<Result<(Arc<Event>, bool)>> {
+    fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.reading.is_none() && self.ready.is_empty()
+    }
+
+    /// Takes the next event; `None` after the last.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Next>>> {
         if self.ready.is_empty() {
-            let view = self.view.clone();
-            let changes = self.take();
-            match view.events(&changes) {
+            match std::task::ready!(self.read(cx)) {
                 Ok(events) => self.ready.extend(events),
-                Err(error) => return Some(Err(error)),
+                Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
-        let event = self.ready.pop_front()?;
+        let Some(event) = self.ready.pop_front() else {
+            return Poll::Ready(None);
+        };
         let next = self.ready.front().map(|next| next.revision);
         let next = next.or_else(|| self.peek().map(Change::revision));
         let is_last = next != Some(event.revision);
-        Some(Ok((Arc::new(event), is_last)))
+        Poll::Ready(Some(Ok((Arc::new(event), is_last))))
+    }
+
+    /// Reads the next events: at once where their values are in memory, and on the blocking pool where they are on disk.
+    fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<Event>>> {
+        if self.reading.is_none() {
+            let snapshot = self.snapshot.clone();
+            let changes = self.take();
+            if changes.iter().flat_map(Change::values).all(Record::has_value) {
+                return Poll::Ready(snapshot.events(&changes));
+            }
+            self.reading = Some(tokio::task::spawn_blocking(move || snapshot.events(&changes)));
+        }
+        let Some(reading) = &mut self.reading else {
+            return Poll::Ready(Ok(Vec::new()));
+        };
+        let read = std::task::ready!(Pin::new(reading).poll(cx));
+        self.reading = None;
+        Poll::Ready(read.unwrap_or(Err(Error::Closed)))
     }
 
     /// Takes the next changes.
     fn take(&mut self) -> Vec<Change> {
         let (mut changes, mut bytes) = (Vec::new(), 0);
-        while changes.len() < READ_AT_ONCE && bytes < READ_BYTES {
+        while changes.len() < MAX_READ && bytes < MAX_READ_BYTES {
             let Some(change) = self.peek().cloned() else { break };
             bytes += change.record.size() + change.previous.as_ref().map_or(0, Record::size);
             changes.push(change);
@@ -172,8 +204,7 @@ impl Past {
                     self.at = 0;
                     self.chunks.pop_front();
                     if self.chunks.is_empty() {
-                        // What is removed on disk is kept for this view only.
-                        self.view = View::default();
+                        self.snapshot = ReadSnapshot::default();
                     }
                 }
             }
@@ -183,8 +214,8 @@ impl Past {
 }
 
 impl Batch {
-    /// Takes the next event above a revision, and says whether it is the last of its revision.
-    fn next(&mut self, after: u64) -> Option<(Arc<Event>, bool)> {
+    /// Takes the next event above a revision.
+    fn next(&mut self, after: u64) -> Option<Next> {
         while let Some(event) = self.events.get(self.at).cloned() {
             self.at += 1;
             let next = self.events.get(self.at).map(|next| next.revision);

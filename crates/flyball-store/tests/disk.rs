@@ -160,12 +160,15 @@ async fn what_a_file_system_keeps_for_itself_is_no_other_file() {
     assert!(matches!(Store::open(directory.path()).await, Err(Error::Foreign { .. })));
 }
 
+/// Format 3 had a journal of its own beside fjall's.
 #[tokio::test]
-async fn a_directory_of_another_format_is_refused() {
+async fn a_directory_of_another_format_is_refused_with_the_way_to_carry_it_over() {
     let directory = closed().await;
-    fs::write(directory.path().join("store/format"), "flyball-store 1\n").unwrap();
-    let expected = "the data directory DIR has the format \"flyball-store 1\", but \"flyball-store 3\" is read here: open it \
-                    with the version that wrote it";
+    fs::write(directory.path().join("store/format"), "flyball-store 3\n").unwrap();
+    fs::create_dir(directory.path().join("store/journal")).unwrap();
+    let expected = "the data directory DIR has the format \"flyball-store 3\", but this version reads \"flyball-store 4\": \
+                    write a backup with the version that wrote it (`flyball backup FILE`), and restore that into a new \
+                    directory (`flyball restore FILE --data DIRECTORY`)";
     assert_eq!(refusal(directory.path()).await, expected);
 }
 

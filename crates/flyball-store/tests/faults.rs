@@ -72,7 +72,7 @@ async fn a_full_store_refuses_commits_and_is_read_on() {
     let error = put(&store, "/b", "1").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the disk of the data directory the faulty store is full: free some space and open the store again"
+        "the disk of the data directory the faulty store is full: nothing was written, free some space and try again"
     );
     assert_eq!(store.get("/a").await.unwrap().unwrap().value, "12345678");
     assert!(matches!(store.health().await, Health::ReadOnly { .. }));
@@ -106,7 +106,7 @@ async fn a_torn_write_is_gone_as_a_whole_and_those_before_it_are_there() {
         store.close().await;
         drop(store);
         // A machine that dies leaves no note that the store was closed.
-        std::fs::remove_file(directory.path().join("store/sealed")).unwrap();
+        std::fs::remove_file(directory.path().join("store/closed")).unwrap();
         assert!(fault::tear(directory.path(), &mut chance).unwrap());
         let store = Store::open(directory.path()).await.unwrap();
         let entry = store.get("/kept").await.unwrap().unwrap();

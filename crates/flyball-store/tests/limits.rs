@@ -55,7 +55,7 @@ async fn a_full_disk_is_said_and_loses_nothing() {
     let output = shell.args(words).env(DIRECTORY, directory.path()).output().unwrap();
     let said = said(&output);
     let (error, acknowledged) = said.split_last().unwrap_or_else(|| panic!("{output:?}"));
-    let expected = "the disk of the data directory DIR is full: free some space and open the store again";
+    let expected = "the disk of the data directory DIR is full: nothing was written, free some space and try again";
     assert_eq!(error.replace(&directory.path().display().to_string(), "DIR"), expected);
     let last: u64 = acknowledged.last().unwrap().parse().unwrap();
 
@@ -108,8 +108,9 @@ async fn what_does_not_fit_leaves_nothing_behind() {
     shell.args(["-c", "trap '' XFSZ; ulimit -f 200; exec \"$@\"", "sh"]);
     let output = shell.args(words).env(DIRECTORY, directory.path()).output().unwrap();
     let said = said(&output).join("\n").replace(&directory.path().display().to_string(), "DIR");
-    let full =
-        |name| format!("the disk of the data directory DIR/{name} is full: free some space and open the store again");
+    let full = |name| {
+        format!("the disk of the data directory DIR/{name} is full: nothing was written, free some space and try again")
+    };
     let restored = ["there/restoring", "not there/restoring"].map(full).join("\n");
     assert_eq!(said, format!("write the backup DIR/large\n{restored}"), "{output:?}");
     let left = modes(directory.path(), 0o755, 0o644);

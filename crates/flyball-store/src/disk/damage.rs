@@ -1,13 +1,12 @@
-//! Damages every file of a data directory in every way, one at a time: it must be refused, or nothing must be missing.
+//! Damages every file of a data directory in many ways, one at a time: it must be refused, or nothing must be missing.
 
-use super::{patience::Patience, writer::Writer};
-use crate::{Expect, Op, Options, Page, Range};
-use futures::FutureExt;
+use super::{commit_queue::Job, writer::Writer};
+use crate::{Committed, Expect, Op, Options, Page, Range, Result, state::Lookup, txn::Txn};
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    time::Instant,
 };
+use tokio::sync::oneshot;
 
 const OPTIONS: Options = Options {
     history_revisions: 100,
@@ -49,13 +48,19 @@ fn damage_is_refused_or_harmless() {
 type Contents = (Page, Page, Vec<String>);
 
 fn contents(writer: &Writer) -> Contents {
-    let core = &writer.desk.core;
-    let revision = core.revision() - 90;
-    let read = |range| core.find(range).and_then(|found| core.read(&found)).unwrap();
+    let state = &writer.state;
+    let revision = state.revision() - 90;
+    let read = |range| state.find(range).and_then(|query| state.run(&query)).unwrap();
     let past = read(Range { revision: Some(revision), ..Range::default() });
-    let mut watch = core.watch(Default::default(), revision).unwrap();
-    let events = std::iter::from_fn(|| watch.next().now_or_never().flatten());
-    let events = events.map(|event| format!("{:?}", event.unwrap())).collect();
+    let mut watch = state.watch(Default::default(), revision).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let events = runtime.block_on(async {
+        let mut events = Vec::new();
+        while watch.revision() < state.revision() {
+            events.push(format!("{:?}", watch.next().await.unwrap().unwrap()));
+        }
+        events
+    });
     (read(Range::default()), past, events)
 }
 
@@ -70,7 +75,7 @@ fn outcome(path: &Path, expected: &Contents) -> Option<String> {
     }
 }
 
-/// Makes a store with tables, a journal whose older part is also in tables, and one part that is nowhere else.
+/// Makes a store with tables, and a journal whose older part is also in tables.
 fn fill(path: &Path) -> Contents {
     let mut writer = open(path);
     let big = "b".repeat(1 << 20);
@@ -80,16 +85,16 @@ fn fill(path: &Path) -> Contents {
     for n in 0..200 {
         put(&mut writer, &format!("/big/{}", n % 2), "small");
     }
-    writer.log.flush().unwrap();
+    writer.engine().flush();
     for n in 0..300 {
         put(&mut writer, &format!("/{:03}", n % 120), &format!("{{\"n\":{n}}}"));
     }
-    writer.log.flush().unwrap();
+    writer.engine().flush();
     for n in 0..60 {
         put(&mut writer, &format!("/{:03}", n * 7 % 120), &format!("{{\"last\":{n}}}"));
     }
     writer.close();
-    // The engine makes its journal no longer than it needs to be when it opens it again.
+    // fjall truncates its preallocated journal when it opens it again.
     let writer = open(path);
     let contents = contents(&writer);
     writer.close();
@@ -104,12 +109,23 @@ pub fn open_with(path: &Path, options: Options) -> Writer {
     Writer::open(path.to_owned(), options).unwrap()
 }
 
+pub fn commit(writer: &mut Writer, ops: Vec<Op>) -> Result<Committed> {
+    let (reply, mut answer) = oneshot::channel();
+    writer.serve(vec![Job::Commit { txn: Txn::new(ops)?, reply }]);
+    answer.try_recv().unwrap()?.answer()
+}
+
 pub fn put(writer: &mut Writer, key: &str, value: &str) {
-    let op = Op::put(key.to_owned(), value.to_owned(), Expect::Anything);
-    let commit = writer.desk.commit(vec![op]).unwrap();
-    let batch = writer.desk.take(&mut Patience::new(Instant::now())).unwrap();
-    writer.persist(batch).unwrap().finish(&writer.desk);
-    commit.answer().now_or_never().unwrap().unwrap();
+    commit(writer, vec![Op::put(key.to_owned(), value.to_owned(), Expect::Anything)]).unwrap();
+}
+
+/// Reads a value as text.
+pub fn get(writer: &Writer, key: &str) -> Result<Option<String>> {
+    let entry = match writer.state.lookup(key.as_bytes()) {
+        Lookup::Found(entry) => entry,
+        Lookup::OnDisk(record, snapshot) => writer.state.fetch(&record, &snapshot)?,
+    };
+    Ok(entry.map(|entry| String::from_utf8_lossy(&entry.value).into_owned()))
 }
 
 /// A file in several conditions worse than it was; `None` is without it.

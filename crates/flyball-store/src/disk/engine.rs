@@ -1,97 +1,325 @@
-//! Checks the engine's files before the engine reads them: it trusts some of them blindly, and starts empty without others.
+//! fjall as the store uses it: one keyspace of records by revision, one with the checkpoint. Writes are the writer's; values
+//! are read beside it, until the store is closed. After a failed write fjall is reopened in place.
 
-use super::{directory::Directory, frame::Frame, replay, sector::is_zero};
-use crate::Error;
-use std::{
-    fs::{self, File},
-    io::{self, Read},
-    path::Path,
+use super::checkpoint::{CHECKPOINT_KEY, Checkpoint, record_key};
+use crate::{Error, Result, history::Change, read_snapshot::ReadSnapshot, record::Record};
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot,
+    config::{BlockSizePolicy, FilterPolicy, PinningPolicy},
 };
-use xxhash_rust::xxh3::xxh3_128;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
 
-/// What keeps the engine's files from being used.
-pub(crate) enum Flaw {
-    /// A file could not be read.
-    Unread(io::Error),
-    /// A file is not as it was written.
-    Damaged(String),
+/// Records at most this many revisions apart are read with one scan, if they are at least `MIN_SCAN`.
+const MAX_SCAN_GAP: u64 = 8;
+const MIN_SCAN: usize = 16;
+
+/// The memory of fjall's block cache. It is small, because values that are read are kept by the value cache.
+const BLOCK_CACHE_BYTES: u64 = 4 << 20;
+
+/// The size at which a memtable is flushed: memtables keep values in memory that the value cache has evicted.
+const MEMTABLE_BYTES: u64 = 8 << 20;
+
+/// The same for the checkpoint's keyspace. A journal is deleted only when both keyspaces are flushed.
+const CHECKPOINT_MEMTABLE_BYTES: u64 = 1 << 20;
+
+/// The most open table files that fjall keeps.
+const MAX_OPEN_TABLES: usize = 128;
+
+/// fjall, and its data directory for error messages.
+pub(crate) struct Engine {
+    path: PathBuf,
+    store: PathBuf,
+    phase: RwLock<Phase>,
 }
 
-impl Flaw {
-    pub fn at(self, directory: &Directory) -> Error {
-        match self {
-            Flaw::Unread(error) => directory.failed(error),
-            Flaw::Damaged(reason) => directory.damaged(reason),
+enum Phase {
+    Open(Opened),
+    /// fjall is closed until the writer has reopened it.
+    Reopening {
+        generation: u64,
+    },
+    Closed,
+}
+
+/// An open fjall database.
+struct Opened {
+    database: Database,
+    records: Keyspace,
+    checkpoint: Keyspace,
+    /// How many times it was reopened.
+    generation: u64,
+}
+
+impl Opened {
+    fn open(store: &Path, generation: u64) -> fjall::Result<Opened> {
+        // With several workers one would busy-wait while another compacts.
+        let database = Database::builder(store)
+            .cache_size(BLOCK_CACHE_BYTES)
+            .max_cached_files(Some(MAX_OPEN_TABLES))
+            .worker_threads(1)
+            .open()?;
+        // A record is in one table only, so a filter would answer nothing that the index does not.
+        let options = || {
+            KeyspaceCreateOptions::default()
+                .max_memtable_size(MEMTABLE_BYTES)
+                .data_block_size_policy(BlockSizePolicy::all(8 << 10))
+                .filter_policy(FilterPolicy::disabled())
+                .index_block_pinning_policy(PinningPolicy::all(true))
+                .filter_block_pinning_policy(PinningPolicy::all(false))
+        };
+        let records = database.keyspace("records", options)?;
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(CHECKPOINT_MEMTABLE_BYTES);
+        let checkpoint = database.keyspace("checkpoint", options)?;
+        Ok(Opened { database, records, checkpoint, generation })
+    }
+}
+
+/// The values on disk at one moment. Records removed afterwards stay readable until it is dropped, or fjall is reopened.
+pub(crate) struct EngineSnapshot {
+    engine: Arc<Engine>,
+    at: Option<(u64, Snapshot)>,
+}
+
+impl Engine {
+    /// Opens the database in `store`, which is part of the data directory `path`.
+    pub fn open(path: &Path, store: &Path) -> fjall::Result<Engine> {
+        let phase = RwLock::new(Phase::Open(Opened::open(store, 0)?));
+        Ok(Engine { path: path.to_owned(), store: store.to_owned(), phase })
+    }
+
+    /// Takes a snapshot of the values on disk.
+    pub fn snapshot(self: &Arc<Self>) -> ReadSnapshot {
+        let at = match &*self.phase() {
+            Phase::Open(opened) => Some((opened.generation, opened.database.snapshot())),
+            Phase::Reopening { .. } => None,
+            Phase::Closed => return ReadSnapshot::default(),
+        };
+        ReadSnapshot::new(EngineSnapshot { engine: self.clone(), at })
+    }
+
+    /// Writes and removes records together with the checkpoint that they lead to; returns when all of it is durable.
+    pub fn write(&self, changes: &[Change], removed: &[Record], checkpoint: &Checkpoint) -> fjall::Result<()> {
+        self.with(|opened| {
+            let mut batch = opened.database.batch().durability(Some(PersistMode::SyncData));
+            for Change { record, .. } in changes {
+                batch.insert(&opened.records, record_key(record), record.bytes().clone());
+            }
+            for record in removed {
+                batch.remove(&opened.records, record_key(record));
+            }
+            batch.insert(&opened.checkpoint, CHECKPOINT_KEY, checkpoint.bytes());
+            batch.commit()
+        })
+    }
+
+    /// Writes records that are not durable until [`Engine::write`] was called.
+    pub fn load(&self, records: &[Record]) -> fjall::Result<()> {
+        self.with(|opened| {
+            let mut batch = opened.database.batch();
+            for record in records {
+                batch.insert(&opened.records, record_key(record), record.bytes().clone());
+            }
+            batch.commit()
+        })
+    }
+
+    /// Reads the checkpoint.
+    pub fn checkpoint(&self) -> fjall::Result<Option<Checkpoint>> {
+        let found = self.with(|opened| opened.checkpoint.get(CHECKPOINT_KEY))?;
+        Ok(found.and_then(|bytes| Checkpoint::read(&bytes)))
+    }
+
+    /// Visits every record in the order of revisions, as its key and bytes.
+    pub fn scan<E: From<fjall::Error>>(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
+        let records = self.with(|opened| Ok(opened.records.iter()))?;
+        for pair in records {
+            let (key, bytes) = pair.into_inner()?;
+            visit(&key, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Whether fjall is open, and neither a write nor its background work has failed.
+    pub fn is_healthy(&self) -> bool {
+        self.with(|opened| opened.database.persist(PersistMode::Buffer)).is_ok()
+    }
+
+    /// Closes fjall to reopen it; readers get an error until then.
+    pub fn suspend(&self) {
+        let mut phase = self.phase.write().unwrap_or_else(PoisonError::into_inner);
+        if let Phase::Open(Opened { generation, .. }) = *phase {
+            let opened = std::mem::replace(&mut *phase, Phase::Reopening { generation });
+            drop(phase);
+            // This waits for fjall's worker.
+            drop(opened);
         }
     }
-}
 
-/// Checks everything that the engine does not.
-pub(crate) fn verify(engine: &Path) -> Result<(), Flaw> {
-    present(engine, "version")?;
-    // The engine's own keyspace, and ours.
-    for keyspace in ["keyspaces/0", "keyspaces/1"] {
-        verify_manifest(engine, keyspace)?;
+    /// Opens fjall again.
+    pub fn resume(&self) -> fjall::Result<()> {
+        let Phase::Reopening { generation } = *self.phase() else {
+            return Ok(());
+        };
+        let opened = Opened::open(&self.store, generation + 1)?;
+        *self.phase.write().unwrap_or_else(PoisonError::into_inner) = Phase::Open(opened);
+        Ok(())
     }
-    verify_journals(engine)
-}
 
-/// Checks the engine's own journal, in which it notes its keyspaces: it cuts it off at the first thing that it does not
-/// understand.
-fn verify_journals(engine: &Path) -> Result<(), Flaw> {
-    let journals = replay::files(engine)?;
-    if journals.is_empty() {
-        return Err(Flaw::Damaged("the engine's journal is missing".to_owned()));
+    /// Waits for reads in flight, and closes fjall.
+    pub fn close(&self) {
+        let mut phase = self.phase.write().unwrap_or_else(PoisonError::into_inner);
+        let closed = std::mem::replace(&mut *phase, Phase::Closed);
+        drop(phase);
+        drop(closed);
     }
-    for (number, path) in journals {
-        let bytes = read(&path).map_err(Flaw::Unread)?;
-        let mut rest = 0;
-        while let Ok(frame) = Frame::read(&bytes[rest..]) {
-            rest += frame.length;
+
+    fn phase(&self) -> RwLockReadGuard<'_, Phase> {
+        self.phase.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, run: impl FnOnce(&Opened) -> fjall::Result<T>) -> fjall::Result<T> {
+        match &*self.phase() {
+            Phase::Open(opened) => run(opened),
+            _ => Err(io::Error::other("the store could not be reopened yet").into()),
         }
-        // The engine writes to it only while a store is made.
-        if !is_zero(&bytes[rest..]) {
-            return Err(Flaw::Damaged(format!("store/{number}.jnl from byte {rest} on")));
-        }
     }
-    Ok(())
-}
 
-/// Reads a file without the zeros that make room at its end.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let (mut bytes, mut length, mut chunk) = (Vec::new(), 0, [0; 64 << 10]);
-    loop {
-        let count = file.read(&mut chunk)?;
-        if count == 0 {
-            return Ok(bytes);
-        }
-        if !is_zero(&chunk[..count]) {
-            bytes.resize(length, 0);
-            bytes.extend_from_slice(&chunk[..count]);
-        }
-        length += count;
+    /// Moves everything from memtables to tables, and compacts those.
+    #[cfg(test)]
+    pub fn flush(&self) {
+        let flushed = self.with(|opened| {
+            opened.records.rotate_memtable_and_wait()?;
+            opened.checkpoint.rotate_memtable_and_wait()?;
+            opened.records.major_compact()
+        });
+        flushed.unwrap();
+    }
+
+    /// How many snapshots are open.
+    #[cfg(test)]
+    pub fn open_snapshots(&self) -> usize {
+        self.with(|opened| Ok(opened.database.supervisor.snapshot_tracker.open_snapshots()))
+            .unwrap()
     }
 }
 
-/// Checks the list of a keyspace's tables against its hash: `current` names the list by number, and holds the hash.
-fn verify_manifest(engine: &Path, keyspace: &str) -> Result<(), Flaw> {
-    let name = format!("{keyspace}/current");
-    let current = present(engine, &name)?;
-    let Some((number, rest)) = current.split_first_chunk() else {
-        return Err(Flaw::Damaged(format!("store/{name}")));
-    };
-    let name = format!("{keyspace}/v{}", u64::from_le_bytes(*number));
-    let list = present(engine, &name)?;
-    if rest.strip_suffix(&[0]) != Some(&xxh3_128(&list).to_le_bytes()) {
-        return Err(Flaw::Damaged(format!("store/{name}")));
+impl EngineSnapshot {
+    /// Reads the value of a header-only record.
+    pub fn read(&self, header: &Record) -> Result<Record> {
+        let found = self.with(|records, at| at.get(records, record_key(header)))?;
+        self.record(header, found.as_deref())
     }
-    Ok(())
+
+    /// Reads the values of many such records; those that were written one after the other are read with one scan.
+    pub fn read_all(&self, headers: &[&Record]) -> Result<Vec<Record>> {
+        let mut order: Vec<usize> = (0..headers.len()).collect();
+        order.sort_unstable_by_key(|at| record_key(headers[*at]));
+        let mut found = vec![None; headers.len()];
+        let is_near = |a: &usize, b: &usize| headers[*b].revision() - headers[*a].revision() <= MAX_SCAN_GAP;
+        for run in order.chunk_by(is_near) {
+            let wanted: Vec<&Record> = run.iter().map(|at| headers[*at]).collect();
+            let records = if wanted.len() < MIN_SCAN {
+                wanted.iter().map(|header| self.read(header)).collect::<Result<_>>()?
+            } else {
+                self.scan(&wanted)?
+            };
+            run.iter().zip(records).for_each(|(at, record)| found[*at] = Some(record));
+        }
+        found.into_iter().collect::<Option<_>>().ok_or(Error::Closed)
+    }
+
+    fn scan(&self, headers: &[&Record]) -> Result<Vec<Record>> {
+        let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
+            return Ok(Vec::new());
+        };
+        let pairs = self.with(|records, at| {
+            let range = at.range(records, record_key(first)..=record_key(last));
+            range.map(|pair| pair.into_inner()).collect::<fjall::Result<Vec<_>>>()
+        })?;
+        let mut found = Vec::with_capacity(headers.len());
+        for (key, bytes) in pairs {
+            // One may be wanted twice: as what a change put, and as what the next one replaced.
+            while let Some(header) = headers.get(found.len()).filter(|header| record_key(header) == key[..]) {
+                found.push(self.record(header, Some(&bytes))?);
+            }
+        }
+        // One that is missing keeps all that come after it from being found.
+        match headers.get(found.len()) {
+            Some(missing) => self.record(missing, None).map(|_| found),
+            None => Ok(found),
+        }
+    }
+
+    /// Reads from the snapshot; from the latest state where fjall was reopened since, as records never change.
+    fn with<T>(&self, read: impl FnOnce(&Keyspace, &Snapshot) -> fjall::Result<T>) -> Result<T> {
+        if let Phase::Closed = &*self.engine.phase() {
+            return Err(Error::Closed);
+        }
+        let found = self.engine.with(|opened| match &self.at {
+            Some((generation, at)) if *generation == opened.generation => read(&opened.records, at),
+            _ => read(&opened.records, &opened.database.snapshot()),
+        });
+        found.map_err(|error| Error::read(&self.engine.path, error))
+    }
+
+    fn record(&self, header: &Record, bytes: Option<&[u8]>) -> Result<Record> {
+        let record = bytes.and_then(Record::read).filter(|record| record.is_same(header));
+        record.ok_or_else(|| Error::Damaged {
+            path: self.engine.path.clone(),
+            reason: "a record cannot be read".to_owned(),
+        })
+    }
 }
 
-fn present(engine: &Path, name: &str) -> Result<Vec<u8>, Flaw> {
-    fs::read(engine.join(name)).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Flaw::Damaged(format!("store/{name} is missing")),
-        _ => Flaw::Unread(error),
-    })
+#[cfg(test)]
+mod tests {
+    use crate::{Error, Options, disk::damage};
+    use std::{fs, path::Path};
+
+    /// Truncates every table; returns how many.
+    fn truncate(path: &Path) -> usize {
+        let tables = fs::read_dir(path.join("store/keyspaces/1/tables")).unwrap();
+        let files = tables.map(|file| fs::File::options().write(true).open(file.unwrap().path()).unwrap());
+        files.map(|file| file.set_len(0).unwrap()).count()
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_read_is_an_error_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { memory_bytes: 0, ..Options::default() };
+        let mut writer = damage::open_with(directory.path(), options);
+        // More than fjall's block cache holds.
+        let keys: Vec<_> = (0..80).map(|n| format!("/{n:02}")).collect();
+        let big = "b".repeat(100_000);
+        keys.iter().for_each(|key| damage::put(&mut writer, key, &big));
+        writer.engine().flush();
+        assert!(keys.iter().all(|key| damage::get(&writer, key).unwrap().unwrap() == big));
+        assert!(truncate(directory.path()) > 0);
+        let errors: Vec<_> = keys.iter().filter_map(|key| damage::get(&writer, key).err()).collect();
+        assert!(!errors.is_empty());
+        let is_named = |error: &Error| matches!(error, Error::Read { .. } | Error::Damaged { .. });
+        assert!(errors.iter().all(is_named), "{errors:?}");
+        damage::put(&mut writer, "/new", "still here");
+        assert_eq!(damage::get(&writer, "/new").unwrap().unwrap(), "still here");
+    }
+
+    #[test]
+    fn a_snapshot_is_read_also_after_fjall_was_reopened() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { memory_bytes: 0, ..Options::default() };
+        let mut writer = damage::open_with(directory.path(), options);
+        damage::put(&mut writer, "/a", "one");
+        let query = writer.state.find(crate::Range::default()).unwrap();
+        let engine = writer.engine();
+        engine.suspend();
+        assert!(matches!(writer.state.run(&query), Err(Error::Read { .. })));
+        engine.resume().unwrap();
+        assert_eq!(writer.state.run(&query).unwrap().entries[0].value, "one");
+        damage::put(&mut writer, "/a", "two");
+        assert_eq!(damage::get(&writer, "/a").unwrap().unwrap(), "two");
+    }
 }

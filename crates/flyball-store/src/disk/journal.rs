@@ -1,216 +1,282 @@
-//! The journal: what is written is durable here, long before the engine has it in its tables. It is one file after the
-//! other, each full of zeros when it is made, because a flush that need not find blocks takes half the time, and used again
-//! as it is.
+//! Scans fjall's journals before fjall reads them. fjall drops everything from the first batch on that it cannot read, which
+//! is right for a write that a crash cut short and wrong for a damaged file; and it refuses a journal whose last batch has
+//! a hole, as a power loss leaves it. So this refuses the damaged ones, and truncates the torn ones.
 
 use super::{
-    block::{BLOCK, Blocks},
-    frame::Draft,
-    sector::{self, ROOM, SECTOR},
-    summary::Summary,
+    checkpoint::Checkpoint,
+    frame::{Frame, FrameError, TRAILER},
+    verify::VerifyError,
 };
-use crate::courtesy::Courtesy;
 use std::{
     fs::{self, File},
-    io,
-    os::unix::fs::FileExt,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
-/// How long a file is. What it holds is in memory, too, until it is in tables.
-pub(crate) const LONG: u64 = if cfg!(test) { 1 << 20 } else { 8 << 20 };
+/// The unit in which a disk writes: a power loss leaves a sector as it was before or as it is after a write.
+pub(crate) const SECTOR: usize = 512;
 
-/// How long the first file is after opening: a store that is hardly written to needs no more.
-pub(crate) const SHORT: u64 = 256 << 10;
+/// How many bytes of a journal are read at once.
+const READ_BYTES: usize = 64 << 10;
 
-#[repr(align(4096))]
-struct Zeros([u8; 64 << 10]);
-
-static ZEROS: Zeros = Zeros([0; 64 << 10]);
-
-/// How a file is opened so that a write returns when it is on disk: one call to the system instead of two, for only what is
-/// written. It is not the flag of that name in `rustix`, which has the system write the time of each write, too.
-#[cfg(target_os = "linux")]
-const DURABLE: i32 = libc::O_DSYNC;
-
-/// The file that is written.
-pub(crate) struct Journal {
-    file: Spare,
-    /// How much is in it.
-    position: u64,
-    sequence: u64,
-    draft: Draft,
-    blocks: Blocks,
-}
-
-/// A file that is ready to be written, or to be used again.
-pub(crate) struct Spare {
-    pub number: u64,
-    file: File,
+/// A journal and its batches.
+struct Journal {
+    number: u64,
     path: PathBuf,
-    length: u64,
+    /// The contents without the zeros at their end.
+    bytes: Vec<u8>,
+    /// Where each batch begins, and its checkpoint.
+    frames: Vec<(usize, Option<Checkpoint>)>,
+    /// Where the last batch ends.
+    end: usize,
+    first_sequence: Option<u64>,
+    last_sequence: Option<u64>,
 }
 
-impl Spare {
-    /// Makes a file of zeros.
-    pub fn make(directory: &Path, number: u64, length: u64) -> io::Result<Spare> {
-        let path = directory.join(format!("{number}.jnl"));
-        let file = File::options().write(true).create_new(true).open(&path)?;
-        clear(&file, length)?;
-        file.sync_all()?;
-        File::open(directory)?.sync_all()?;
-        Ok(Spare { number, file: open(&path)?, path, length })
+/// Checks every journal, and truncates the last one where a crash cut its last batch short; returns the last checkpoint
+/// written.
+pub(crate) fn recover(store: &Path) -> Result<Option<Checkpoint>, VerifyError> {
+    let journals = scan(store)?;
+    if journals.is_empty() {
+        return Err(VerifyError::Damaged("the journal is missing".to_owned()));
     }
-
-    /// Makes a file that is not needed any more ready under another number, which is higher. What it holds stays, and is
-    /// told by its marks from what will be written.
-    pub fn again(self, number: u64) -> io::Result<Spare> {
-        let directory = self.path.parent().expect("it is in a directory").to_owned();
-        if self.length != LONG || self.file.metadata()?.len() != LONG {
-            self.remove()?;
-            return Spare::make(&directory, number, LONG);
+    for pair in journals.windows(2) {
+        let (sequence, next) = (pair[0].last_sequence, pair[1].first_sequence);
+        let is_ascending = sequence.is_none() || next.is_none() || sequence < next;
+        if pair[0].number + 1 != pair[1].number || !is_ascending {
+            return Err(pair[1].damaged("does not follow the journal before it"));
         }
-        let path = directory.join(format!("{number}.jnl"));
-        fs::rename(&self.path, &path)?;
-        // Under its old number what will be written would not be known.
-        File::open(&directory)?.sync_all()?;
-        Ok(Spare { number, path, ..self })
     }
-
-    pub fn remove(self) -> io::Result<()> {
-        fs::remove_file(self.path)
+    let last = journals.iter().rposition(|journal| !journal.frames.is_empty()).unwrap_or(0);
+    for (at, journal) in journals.iter().enumerate() {
+        let is_torn = at >= last && journal.is_torn();
+        if !journal.is_end() && !is_torn {
+            return Err(journal.damaged(&format!("from byte {} on", journal.end)));
+        }
+        if is_torn {
+            truncate(&journal.path, journal.end).map_err(VerifyError::Unread)?;
+        }
     }
+    Ok(checkpoints(&journals).last())
 }
 
-/// Writes zeros to all of a file.
-fn clear(file: &File, length: u64) -> io::Result<()> {
-    let mut courtesy = Courtesy::new();
-    for at in (0..length).step_by(ZEROS.0.len()) {
-        file.write_all_at(&ZEROS.0, at)?;
-        courtesy.give_way();
+/// Removes everything from the journals that was written after a checkpoint.
+pub(crate) fn cut_after(store: &Path, checkpoint: &Checkpoint) -> Result<(), VerifyError> {
+    let mut is_cut = false;
+    for journal in scan(store)? {
+        let is_after = |frame: &&(usize, Option<Checkpoint>)| frame.1.is_some_and(|it| it.is_after(checkpoint));
+        let end = journal.frames.iter().find(is_after).map_or(journal.end, |frame| frame.0);
+        let cut = if is_cut {
+            fs::remove_file(&journal.path)
+        } else if end < journal.bytes.len() {
+            is_cut = true;
+            truncate(&journal.path, end)
+        } else {
+            Ok(())
+        };
+        cut.map_err(VerifyError::Unread)?;
     }
     Ok(())
 }
 
-/// Opens a file whose first block has nothing but zeros for writes of whole blocks; they go to the disk without a stop where
-/// its file system can do that.
-#[cfg(target_os = "linux")]
-fn open(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let open = |flags| File::options().write(true).custom_flags(flags).open(path);
-    // Some refuse the flag, and some the write.
-    let direct = open(DURABLE | libc::O_DIRECT).and_then(|file| file.write_all_at(&ZEROS.0[..BLOCK], 0).map(|()| file));
-    match direct {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => open(DURABLE),
-        opened => opened,
-    }
+fn truncate(path: &Path, length: usize) -> io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    file.set_len(length as u64)?;
+    file.sync_all()
 }
 
-#[cfg(not(target_os = "linux"))]
-fn open(path: &Path) -> io::Result<File> {
-    File::options().write(true).open(path)
+fn checkpoints(journals: &[Journal]) -> impl Iterator<Item = Checkpoint> {
+    journals
+        .iter()
+        .flat_map(|journal| journal.frames.iter().filter_map(|(_, checkpoint)| *checkpoint))
+}
+
+fn scan(store: &Path) -> Result<Vec<Journal>, VerifyError> {
+    let files = files(store)?;
+    files.into_iter().map(|(number, path)| Journal::read(number, path)).collect()
+}
+
+/// The journals by number.
+fn files(store: &Path) -> Result<Vec<(u64, PathBuf)>, VerifyError> {
+    let mut files = Vec::new();
+    for file in fs::read_dir(store).map_err(VerifyError::Unread)? {
+        let path = file.map_err(VerifyError::Unread)?.path();
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("jnl")) {
+            let number = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+            let number = number.ok_or_else(|| VerifyError::Damaged(format!("{} is no journal", path.display())))?;
+            files.push((number, path));
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 impl Journal {
-    /// Starts a file with what the store holds before it.
-    pub fn start(file: Spare, before: &Summary) -> io::Result<Journal> {
+    fn read(number: u64, path: PathBuf) -> Result<Journal, VerifyError> {
+        let bytes = contents(&path).map_err(VerifyError::Unread)?;
         let mut journal = Journal {
-            blocks: Blocks::of(sector::mark(file.number)),
-            file,
-            position: 0,
-            sequence: 0,
-            draft: Draft::default(),
+            number,
+            path,
+            bytes,
+            frames: Vec::new(),
+            end: 0,
+            first_sequence: None,
+            last_sequence: None,
         };
-        let head = [&before.bytes()[..], &journal.file.length.to_be_bytes()].concat();
-        journal.draft.put(before.key(), &head);
-        journal.write(|_| {})?;
+        while let Ok(frame) = Frame::read(&journal.bytes[journal.end..]) {
+            if journal.last_sequence.is_some_and(|sequence| sequence >= frame.sequence) {
+                return Err(journal.damaged(&format!("has a batch out of order at byte {}", journal.end)));
+            }
+            journal.first_sequence = journal.first_sequence.or(Some(frame.sequence));
+            journal.last_sequence = Some(frame.sequence);
+            journal.frames.push((journal.end, frame.checkpoint));
+            journal.end += frame.length;
+        }
         Ok(journal)
     }
 
-    /// Writes one frame; returns when it is on disk.
-    pub fn write(&mut self, fill: impl FnOnce(&mut Draft)) -> io::Result<()> {
-        let Journal { file, position, sequence, draft, blocks } = self;
-        fill(draft);
-        draft.end(*sequence, |frame| {
-            blocks.add(*position, frame, |blocks, at| file.file.write_all_at(blocks, at))?;
-            #[cfg(not(target_os = "linux"))]
-            file.file.sync_data()?;
-            *position += frame.len() as u64;
-            *sequence += 1;
-            Ok(())
-        })
+    fn damaged(&self, reason: &str) -> VerifyError {
+        VerifyError::Damaged(format!("store/{}.jnl {reason}", self.number))
     }
 
-    pub fn number(&self) -> u64 {
-        self.file.number
+    /// Whether nothing follows the last batch.
+    fn is_end(&self) -> bool {
+        self.bytes.len() <= self.end
     }
 
-    /// Whether the next file will be needed soon.
-    pub fn is_half_full(&self) -> bool {
-        self.position > self.room() / 2
+    /// Whether one batch follows that a crash cut short. A process that dies leaves the beginning of it; a machine that
+    /// dies may leave any of its sectors unwritten: those read as zeros, and the one that it shares with the batch
+    /// before has zeros from the end of that one on. No whole batch follows it in either case.
+    fn is_torn(&self) -> bool {
+        let rest = &self.bytes[self.end.min(self.bytes.len())..];
+        if rest.is_empty() {
+            return false;
+        }
+        let trailers = rest.windows(TRAILER.len()).enumerate().filter(|(_, window)| *window == TRAILER);
+        let mut after_trailers = trailers.map(|(at, _)| &rest[at + TRAILER.len()..]);
+        if after_trailers.any(|next| Frame::read(next).is_ok()) {
+            return false;
+        }
+        let is_beginning = matches!(Frame::read(rest), Err(FrameError::Short)) && !rest.ends_with(TRAILER);
+        let shared = &rest[..rest.len().min(self.end.next_multiple_of(SECTOR) - self.end)];
+        let has_hole = self.bytes.chunks(SECTOR).skip(self.end.div_ceil(SECTOR)).any(is_zero);
+        is_beginning || (!shared.is_empty() && is_zero(shared)) || has_hole
     }
+}
 
-    /// Whether the next file should be started if it is there.
-    pub fn is_nearly_full(&self) -> bool {
-        self.position > self.room() / 4 * 3
+/// Reads a file without the zeros at its end, with which fjall preallocates it.
+fn contents(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let (mut bytes, mut length, mut chunk) = (Vec::new(), 0, vec![0; READ_BYTES]);
+    loop {
+        let count = file.read(&mut chunk)?;
+        if count == 0 {
+            break;
+        }
+        if !is_zero(&chunk[..count]) {
+            bytes.resize(length, 0);
+            bytes.extend_from_slice(&chunk[..count]);
+        }
+        length += count;
     }
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+    Ok(bytes)
+}
 
-    /// Whether the next file must be started: the next write may not fit.
-    pub fn is_full(&self) -> bool {
-        self.position + self.room() / 8 > self.room()
-    }
+fn is_zero(bytes: &[u8]) -> bool {
+    const ZEROS: [u8; SECTOR] = [0; SECTOR];
+    bytes.chunks(SECTOR).all(|chunk| *chunk == ZEROS[..chunk.len()])
+}
 
-    /// How much fits into the file.
-    fn room(&self) -> u64 {
-        self.file.length / SECTOR as u64 * ROOM as u64
-    }
-
-    /// The file, which is not written any more.
-    pub fn end(self) -> Spare {
-        self.file
-    }
+/// Truncates the last journal somewhere within its last batch; returns whether there is one.
+#[cfg(feature = "testing")]
+pub(crate) fn tear(store: &Path, choose: impl FnOnce(usize) -> usize) -> io::Result<bool> {
+    let journals = scan(store).map_err(|error| match error {
+        VerifyError::Unread(error) => error,
+        VerifyError::Damaged(reason) => io::Error::other(reason),
+    })?;
+    let Some((journal, (start, _))) = journals.last().and_then(|last| Some((last, last.frames.last()?))) else {
+        return Ok(false);
+    };
+    truncate(&journal.path, start + choose(journal.end - start))?;
+    Ok(true)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::tail::Written;
+    use crate::disk::damage;
 
-    /// What is written in the file with this number.
-    fn written(directory: &Path, number: u64) -> Written {
-        Written::read(&directory.join(format!("{number}.jnl")), number).unwrap().unwrap()
-    }
-
-    #[test]
-    fn a_file_is_used_again_without_what_it_held() {
+    /// The journal of a store after some writes, where its last batch begins and ends, and the revision before that one.
+    fn journal() -> (Vec<u8>, usize, usize) {
         let directory = tempfile::tempdir().unwrap();
-        let mut journal = Journal::start(Spare::make(directory.path(), 1, LONG).unwrap(), &Summary::default()).unwrap();
-        journal.write(|draft| draft.put([7; 12], &vec![1; 100_000])).unwrap();
-        assert!(written(directory.path(), 1).bytes.len() > 100_000);
-        let again = journal.end().again(2).unwrap();
-        let found = written(directory.path(), 2);
-        assert!(found.bytes.is_empty() && found.length == LONG && found.is_end(0));
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-        let mut journal = Journal::start(again, &Summary::default()).unwrap();
-        journal.write(|draft| draft.put([8; 12], &[2; 10_000])).unwrap();
-        let found = written(directory.path(), 2);
-        assert!(found.bytes.len() < 11_000 && found.bytes.iter().filter(|byte| **byte == 2).count() >= 10_000);
+        let mut writer = damage::open(directory.path());
+        for n in 0..6 {
+            damage::put(&mut writer, "/a", &format!("{n}").repeat(500));
+        }
+        let path = directory.path().join("store/0.jnl");
+        let journal = Journal::read(0, path).ok().unwrap();
+        let (start, _) = *journal.frames.last().unwrap();
+        (journal.bytes, start, journal.end)
     }
 
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn a_file_is_written_as_usual_where_the_disk_cannot_take_blocks_from_memory() {
-        // What is no file on a disk cannot.
-        open(Path::new("/dev/null")).unwrap().write_all_at(b"less than a block", 1).unwrap();
-    }
-
-    #[test]
-    fn a_file_is_not_touched_under_its_old_number() {
+    /// The revision to which a journal of these bytes leads; `None` where it is refused.
+    fn revision(bytes: &[u8]) -> Option<u64> {
         let directory = tempfile::tempdir().unwrap();
-        let journal = Journal::start(Spare::make(directory.path(), 1, LONG).unwrap(), &Summary::default()).unwrap();
-        let held = fs::read(directory.path().join("1.jnl")).unwrap();
-        // Where it cannot have its new name, it is left as it is.
-        fs::create_dir(directory.path().join("2.jnl")).unwrap();
-        assert!(journal.end().again(2).is_err());
-        assert!(fs::read(directory.path().join("1.jnl")).unwrap() == held);
+        fs::write(directory.path().join("0.jnl"), bytes).unwrap();
+        Some(recover(directory.path()).ok()?.unwrap().revision)
+    }
+
+    #[test]
+    fn a_batch_that_was_cut_short_is_truncated() {
+        let (bytes, start, end) = journal();
+        assert_eq!(revision(&bytes), Some(6));
+        for at in start..end {
+            assert_eq!(revision(&bytes[..at]), Some(5), "cut off at {at} of {start}..{end}");
+        }
+    }
+
+    #[test]
+    fn a_batch_that_was_whole_once_is_not_taken_for_one_cut_short() {
+        let (bytes, start, end) = journal();
+        for at in 0..end {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x04;
+            // A sequence number that still is above the one before does no harm: nothing is dropped.
+            let found = revision(&damaged);
+            assert!(found.is_none() || found == Some(6), "byte {at} of {end}, the last batch from {start} on");
+        }
+    }
+
+    #[test]
+    fn a_missing_journal_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(recover(directory.path()).is_err());
+        let (bytes, start, _) = journal();
+        fs::write(directory.path().join("3.jnl"), &bytes[..start]).unwrap();
+        fs::write(directory.path().join("5.jnl"), &bytes[start..]).unwrap();
+        let Err(VerifyError::Damaged(reason)) = recover(directory.path()) else {
+            panic!("a gap is accepted")
+        };
+        assert_eq!(reason, "store/5.jnl does not follow the journal before it");
+        fs::rename(directory.path().join("5.jnl"), directory.path().join("4.jnl")).unwrap();
+        assert_eq!(recover(directory.path()).ok().unwrap().unwrap().revision, 6);
+    }
+
+    #[test]
+    fn everything_after_a_checkpoint_is_cut() {
+        let (bytes, start, end) = journal();
+        let directory = tempfile::tempdir().unwrap();
+        let path = |number: u64| directory.path().join(format!("{number}.jnl"));
+        fs::write(path(0), &bytes).unwrap();
+        let acknowledged = Checkpoint { revision: 5, ..Checkpoint::default() };
+        fs::write(path(1), [0; 5_000]).unwrap();
+        cut_after(directory.path(), &acknowledged).ok().unwrap();
+        assert_eq!((fs::read(path(0)).unwrap().len(), path(1).exists()), (start, false));
+        cut_after(directory.path(), &acknowledged).ok().unwrap();
+        assert_eq!(fs::read(path(0)).unwrap(), bytes[..start]);
+        fs::write(path(0), &bytes[..end - 1]).unwrap();
+        cut_after(directory.path(), &acknowledged).ok().unwrap();
+        assert_eq!(fs::read(path(0)).unwrap(), bytes[..start]);
     }
 }

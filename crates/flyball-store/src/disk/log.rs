@@ -1,286 +1,211 @@
-//! What is kept on disk: every record that the latest state or the history needs, by revision, and one line that sums
-//! them up. Commits of a batch reach the journal in one atomic write, and tables later.
+//! The log of a data directory: every record that the latest state or the history needs, by revision, and the checkpoint
+//! that sums them up. Opens it, writes to it, and brings it back to the last acknowledged write after a failure.
 
 use super::{
+    checkpoint::{Checkpoint, record_key},
     directory::Directory,
-    journal::{Journal, LONG, Spare},
-    mover::Mover,
-    pending::Pending,
-    recovery::{create, recover, refused, renew},
-    summary::{Key, Summary, record_key},
-    tables::Tables,
-    values::Engine,
+    engine::Engine,
+    journal, verify,
 };
-use crate::Result;
-use crate::{core::Core, core::State, history::Change, plan::Plan, record::Record, resident::Residents};
-use std::{mem, sync::Arc};
+use crate::{Error, Result, history::Change, record::Record, state::State, value_cache::ValueCache};
+use std::{io, sync::Arc};
 
-/// A log that was opened and is not written to yet.
-pub(crate) struct Opened {
-    tables: Tables,
-    journal: Journal,
-    engine: Arc<Engine>,
-}
+/// How many records of a backup are written together.
+const LOAD_BATCH: usize = 1_000;
 
-/// The log of a data directory.
 pub(crate) struct Log {
-    summary: Summary,
-    journal: Journal,
-    /// What the journal's file holds.
-    pending: Arc<Pending>,
-    engine: Arc<Engine>,
-    mover: Mover,
-}
-
-impl Opened {
-    /// Stops the engine; says what there is to be found when it starts again.
-    pub fn close(self) -> String {
-        self.tables.summary.text()
-    }
+    pub directory: Directory,
+    pub engine: Arc<Engine>,
+    /// What is on disk.
+    checkpoint: Checkpoint,
+    /// Records that the compacted history needed, to be removed with the next write.
+    removed: Vec<Record>,
+    /// Fails writes after they are on disk, as a failed fsync may.
+    #[cfg(test)]
+    pub injected: Option<io::ErrorKind>,
 }
 
 impl Log {
-    /// Opens the log, verifies all of it, and reads the state that it leads to, of which so many bytes of values will be in
-    /// memory; makes an empty one where there is none.
-    pub fn open(directory: &Directory, memory: usize) -> Result<(Opened, State)> {
-        let (tables, journal, state) = if directory.has_store()? {
-            recover(directory)?
+    /// Opens the log, verifies all of it, and reads the state that it leads to; creates an empty one where there is none.
+    pub fn open(directory: Directory, cache_bytes: usize) -> Result<(Log, State)> {
+        let (engine, checkpoint, state) = if directory.has_store()? {
+            recover(&directory)?
         } else {
-            let (tables, journal) = directory.create(|| create(directory))?;
-            (tables, journal, State::default())
+            let checkpoint = Checkpoint::default();
+            let engine = directory.create(|| create(&directory, &checkpoint))?;
+            (engine, checkpoint, State::default())
         };
-        let (database, records) = (tables.database.clone(), tables.records.clone());
-        let engine = Arc::new(Engine::new(directory.path.clone(), database, records));
-        let disk = Some((engine.clone(), Residents::new(memory)));
-        Ok((Opened { tables, journal, engine }, State { disk, ..state }))
+        let engine = Arc::new(engine);
+        let disk = Some((engine.clone(), ValueCache::new(cache_bytes)));
+        let log = Log {
+            directory,
+            engine,
+            checkpoint,
+            removed: Vec::new(),
+            #[cfg(test)]
+            injected: None,
+        };
+        Ok((log, State { disk, ..state }))
     }
 
-    /// Starts to move what is written to tables, and out of memory where there is no room for it.
-    pub fn start(opened: Opened, core: Arc<Core>, directory: &Directory) -> Result<Log> {
-        let Opened { tables, journal, engine } = opened;
-        let (summary, pending) = (tables.summary, Arc::default());
-        engine.add(&pending);
-        let mover = Mover::start(tables, core, engine.clone(), directory.journal(), journal.number() + 1);
-        let mover = mover.map_err(|source| directory.failed(source))?;
-        Ok(Log { summary, journal, pending, engine, mover })
+    /// Creates a closed log of records that are all older than a revision, without a history; verifies that it can be
+    /// opened.
+    pub fn fill(directory: Directory, revision: u64, next: impl FnMut() -> Result<Option<Record>>) -> Result<()> {
+        directory.create(|| load(&directory, revision, next))?;
+        let (log, _) = Log::open(directory, 0)?;
+        log.close()
     }
 
-    /// Makes a log of records that are all in the past of a revision, without a history.
-    pub fn fill(directory: &Directory, revision: u64, mut next: impl FnMut() -> Result<Option<Record>>) -> Result<()> {
-        let (mut tables, journal) = create(directory)?;
-        let mut summary = Summary { revision, compacted: revision, ..Summary::default() };
-        let (mut chunk, mut bytes) = (Vec::new(), 0);
-        for position in 0.. {
-            let record = next()?.map(|record| record.at(position));
-            let is_last = record.is_none();
-            if let Some(record) = record {
-                summary.add(&record);
-                bytes += record.size();
-                chunk.push(record);
-            }
-            if is_last || bytes as u64 >= LONG {
-                chunk.sort_unstable_by_key(record_key);
-                let pending = Pending::default();
-                mem::take(&mut chunk).into_iter().for_each(|record| pending.put(record));
-                tables.take_in(&pending, summary).map_err(|error| refused(directory, error))?;
-                bytes = 0;
-            }
-            if is_last {
-                break;
-            }
+    /// Remembers to remove the records that only the compacted history needed.
+    pub fn compact(&mut self, compacted: &[Change]) {
+        self.removed.extend(compacted.iter().flat_map(Change::replaced).cloned());
+    }
+
+    /// Writes changes that lead to a revision, and the revision up to which the history is compacted; returns when they are
+    /// durable.
+    pub fn write(&mut self, changes: &[Change], revision: u64, compacted: u64) -> fjall::Result<()> {
+        let mut checkpoint = Checkpoint { revision, compacted, ..self.checkpoint };
+        changes.iter().for_each(|change| checkpoint.add(&change.record));
+        self.removed.iter().for_each(|record| checkpoint.remove(record));
+        self.engine.write(changes, &self.removed, &checkpoint)?;
+        #[cfg(test)]
+        if let Some(kind) = self.injected {
+            return Err(io::Error::from(kind).into());
         }
-        renew(directory, journal.number() + 1, &summary)
-            .and_then(|_| journal.end().remove())
-            .map_err(|source| directory.failed(source))
-    }
-
-    /// Stops the engine; says what there is to be found when it starts again.
-    pub fn close(self) -> String {
-        self.summary.text()
-    }
-
-    /// The number of the file that is written.
-    #[cfg(test)]
-    pub fn number(&self) -> u64 {
-        self.journal.number()
-    }
-
-    /// Moves everything from the journal to tables, and frees what is not needed there.
-    #[cfg(test)]
-    pub fn flush(&mut self) -> fjall::Result<()> {
-        let spare = self.mover.spare()?;
-        self.rotate(spare)?;
-        self.mover.wait();
-        self.engine.compact()
-    }
-
-    /// Goes on to the next file of the journal, if it is time for that.
-    pub fn make_room(&mut self) -> fjall::Result<()> {
-        if self.journal.is_full() {
-            let spare = self.mover.spare()?;
-            return self.rotate(spare);
-        }
-        if self.journal.is_half_full() {
-            self.mover.prepare();
-        }
-        match self.journal.is_nearly_full().then(|| self.mover.try_spare()).flatten() {
-            Some(spare) => self.rotate(spare?),
-            None => Ok(()),
-        }
-    }
-
-    fn rotate(&mut self, spare: Spare) -> fjall::Result<()> {
-        let journal = mem::replace(&mut self.journal, Journal::start(spare, &self.summary)?);
-        let pending = mem::take(&mut self.pending);
-        self.engine.add(&self.pending);
-        self.mover.take(pending, journal.end(), self.summary);
+        self.checkpoint = checkpoint;
+        self.removed.clear();
         Ok(())
     }
 
-    /// Writes planned changes and removes what only the history needed that is gone up to `cut`; returns when it is on disk.
-    pub fn write(&mut self, plan: &Plan, cut: u64, gone: &[Change]) -> fjall::Result<()> {
-        let revision = plan.revision().unwrap_or(self.summary.revision);
-        let mut summary = Summary { revision, compacted: cut, ..self.summary };
-        plan.changes.iter().for_each(|change| summary.add(&change.record));
-        let removed: Vec<Key> = gone
-            .iter()
-            .flat_map(|change| {
-                let removal = Some(&change.record).filter(|record| record.is_removal());
-                change.previous.iter().chain(removal)
-            })
-            .inspect(|record| summary.remove(record))
-            .map(record_key)
-            .collect();
-        self.journal.write(|draft| {
-            plan.changes
-                .iter()
-                .for_each(|change| draft.put(record_key(&change.record), change.record.bytes()));
-            removed.iter().for_each(|key| draft.remove(*key));
-            draft.put(summary.key(), &summary.bytes());
-        })?;
-        self.pending.add(&plan.changes, removed);
-        self.summary = summary;
-        Ok(())
+    /// Closes fjall and removes from its journal what was written after the last acknowledged write. A failed fsync may
+    /// have left a whole batch that is not durable, so it must not stay in front of later ones.
+    pub fn roll_back(&self) -> Result<()> {
+        self.engine.suspend();
+        journal::cut_after(&self.directory.store(), &self.checkpoint).map_err(|error| error.at(&self.directory))
+    }
+
+    /// Opens fjall again, and verifies that it holds what was acknowledged.
+    pub fn reopen(&self) -> Result<()> {
+        let checkpoint = self.engine.resume().and_then(|()| self.engine.checkpoint());
+        match checkpoint.map_err(|error| refused(&self.directory, error))? {
+            Some(found) if found == self.checkpoint => Ok(()),
+            _ => {
+                self.engine.suspend();
+                Err(self.directory.damaged("it does not hold what was acknowledged"))
+            }
+        }
+    }
+
+    /// Checks that there is space on the disk, and that a durable write succeeds.
+    pub fn probe(&self) -> Result<()> {
+        self.directory.probe()?;
+        let written = self.engine.write(&[], &[], &self.checkpoint);
+        written.map_err(|error| Error::not_written(&self.directory.path, Arc::new(error)))
+    }
+
+    /// Closes the log; notes what it holds, so that nothing can be lost unnoticed until it is opened.
+    pub fn close(self) -> Result<()> {
+        self.engine.close();
+        self.directory.note_closed(&self.checkpoint.text())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::Place;
-    use crate::{
-        Options, Range, Value,
-        disk::{damage, fill, replay, tables::MOST_STALE, writer::Writer},
+fn open(directory: &Directory) -> Result<Engine> {
+    Engine::open(&directory.path, &directory.store()).map_err(|error| refused(directory, error))
+}
+
+fn create(directory: &Directory, checkpoint: &Checkpoint) -> Result<Engine> {
+    let engine = open(directory)?;
+    engine.write(&[], &[], checkpoint).map_err(|error| refused(directory, error))?;
+    Ok(engine)
+}
+
+fn load(directory: &Directory, revision: u64, mut next: impl FnMut() -> Result<Option<Record>>) -> Result<()> {
+    let refused = |error| refused(directory, error);
+    let engine = open(directory)?;
+    let mut checkpoint = Checkpoint { revision, compacted: revision, ..Checkpoint::default() };
+    let mut records = Vec::new();
+    for position in 0.. {
+        let Some(record) = next()? else { break };
+        let record = record.at(position);
+        checkpoint.add(&record);
+        records.push(record);
+        if records.len() == LOAD_BATCH {
+            engine.load(&records).map_err(refused)?;
+            records.clear();
+        }
+    }
+    engine.load(&records).map_err(refused)?;
+    engine.write(&[], &[], &checkpoint).map_err(refused)?;
+    engine.close();
+    Ok(())
+}
+
+fn recover(directory: &Directory) -> Result<(Engine, Checkpoint, State)> {
+    let journaled = verify::verify(&directory.store()).map_err(|error| error.at(directory))?;
+    let engine = open(directory)?;
+    let checkpoint = engine.checkpoint().map_err(|error| refused(directory, error))?;
+    let Some(checkpoint) = checkpoint.filter(|found| journaled.is_none_or(|expected| expected == *found)) else {
+        return Err(directory.damaged("what was written last is missing"));
     };
-    use std::fs;
-
-    /// How many summaries there are.
-    fn summaries(log: &Log) -> usize {
-        let keys = log.engine.keys();
-        keys.iter().filter(|key| Summary::is_at(key)).count()
+    let closed = directory.closed()?;
+    if closed.as_ref().is_some_and(|closed| *closed != checkpoint.text()) {
+        return Err(directory.damaged("it is not as it was closed"));
     }
-
-    /// What is at a key.
-    fn value(writer: &Writer, key: &str) -> bytes::Bytes {
-        writer.desk.core.get(key.as_bytes()).unwrap().unwrap().value
+    let state = read(directory, &engine, &checkpoint)?;
+    if closed.is_some() {
+        directory.remove_closed()?;
     }
+    Ok((engine, checkpoint, state))
+}
 
-    #[test]
-    fn values_are_found_wherever_they_are() {
-        let directory = tempfile::tempdir().unwrap();
-        let options = Options { memory_bytes: 0, ..Options::default() };
-        let mut writer = damage::open_with(directory.path(), options);
-        let big = "b".repeat(100_000);
-        let names: Vec<_> = (0..100).map(|n| format!("/{n:03}")).collect();
-        for name in &names {
-            damage::put(&mut writer, name, &format!("{name}{big}"));
-            writer.make_room();
-        }
-        assert!(names.iter().all(|name| value(&writer, name) == format!("{name}{big}")));
-        let found = writer
-            .desk
-            .core
-            .find(Range::default())
-            .and_then(|found| writer.desk.core.read(&found))
-            .unwrap();
-        assert!(found.entries.iter().all(|entry| entry.value.len() == big.len() + 4) && found.entries.len() == 100);
-        writer.close();
-        let writer = damage::open_with(directory.path(), options);
-        assert!(names.iter().all(|name| value(&writer, name) == format!("{name}{big}")));
-    }
+/// What reading the records may fail with.
+enum ReadError {
+    Engine(fjall::Error),
+    Damaged(&'static str),
+}
 
-    #[test]
-    fn a_log_is_filled_with_more_than_fits_into_memory_in_any_order_of_revisions() {
-        let directory = tempfile::tempdir().unwrap();
-        let big = "b".repeat(100_000);
-        let mut left = (0..50_u64).map(|n| {
-            let revision = n * 31 % 50 + 1;
-            let place = Place { revision, created: revision, position: 0 };
-            Ok(Record::put(format!("/{n:02}").as_bytes(), &Value::plain(format!("{n:02}{big}")), place))
-        });
-        fill(directory.path(), 60, || left.next().transpose()).unwrap();
-        let writer = damage::open(directory.path());
-        assert!((0..50).all(|n| value(&writer, &format!("/{n:02}")) == format!("{n:02}{big}")));
-        assert_eq!(writer.desk.core.revision(), 60);
+impl From<fjall::Error> for ReadError {
+    fn from(error: fjall::Error) -> ReadError {
+        ReadError::Engine(error)
     }
+}
 
-    #[test]
-    fn a_crash_at_any_moment_of_the_move_loses_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let (path, journal) = (directory.path().join("store"), directory.path().join("store/journal"));
-        let mut writer = damage::open(directory.path());
-        damage::put(&mut writer, "/a", "one");
-        damage::put(&mut writer, "/a", "two");
-        // What the journal was before it was moved comes back beside what it became.
-        let before = fs::read(journal.join("0.jnl")).unwrap();
-        writer.log.flush().unwrap();
-        damage::put(&mut writer, "/b", "three");
-        drop(writer);
-        fs::write(journal.join("0.jnl"), &before).unwrap();
-        let writer = damage::open(directory.path());
-        assert_eq!(
-            (value(&writer, "/a"), value(&writer, "/b"), writer.desk.core.revision()),
-            ("two".into(), "three".into(), 3)
-        );
-        drop(writer);
-        // Everything is in tables, and the next file of the journal was not made.
-        let mut writer = damage::open(directory.path());
-        damage::put(&mut writer, "/b", "four");
-        drop(writer);
-        let (last, file) = replay::files(&journal).ok().unwrap().pop().unwrap();
-        let held = fs::read(&file).unwrap();
-        drop(damage::open(directory.path()));
-        assert!(!file.exists());
-        fs::remove_dir_all(&journal).unwrap();
-        fs::create_dir(&journal).unwrap();
-        fs::write(journal.join(format!("{last}.jnl")), held).unwrap();
-        let writer = damage::open(directory.path());
-        assert_eq!((value(&writer, "/b"), writer.desk.core.revision()), ("four".into(), 4));
-        drop(writer);
-        // Without any of it something may be missing.
-        fs::remove_dir_all(&journal).unwrap();
-        fs::create_dir(&journal).unwrap();
-        let refused = Writer::open(directory.path().to_owned(), Options::default()).err().unwrap().to_string();
-        assert!(refused.contains("what was written last is missing"), "{refused} {}", path.display());
+/// Reads the state that a checkpoint sums up.
+fn read(directory: &Directory, engine: &Engine, checkpoint: &Checkpoint) -> Result<State> {
+    let mut state = State { revision: checkpoint.revision, ..State::default() };
+    state.history.compact(checkpoint.compacted);
+    let mut found = Checkpoint { records: 0, sum: 0, ..*checkpoint };
+    let read = engine.scan(|key, bytes| {
+        let record = Record::read_header(bytes).filter(|record| record_key(record) == *key);
+        let record = record.ok_or(ReadError::Damaged("a record cannot be read"))?;
+        found.add(&record);
+        state.restore(record).ok_or(ReadError::Damaged("a record contradicts an earlier one"))
+    });
+    read.map_err(|error| match error {
+        ReadError::Engine(error) => refused(directory, error),
+        ReadError::Damaged(reason) => directory.damaged(reason),
+    })?;
+    if found != *checkpoint {
+        return Err(directory.damaged("records are missing"));
     }
+    Ok(state)
+}
 
-    #[test]
-    fn summaries_that_no_longer_hold_are_few_also_after_opening_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut writer = damage::open(directory.path());
-        let mut most = 0;
-        for n in 0..MOST_STALE + 3 {
-            damage::put(&mut writer, &format!("/{n}"), "v");
-            writer.log.flush().unwrap();
-            most = most.max(summaries(&writer.log));
-        }
-        assert_eq!((most, summaries(&writer.log)), (MOST_STALE, 4));
-        writer.close();
-        let mut writer = damage::open(directory.path());
-        for n in 0..MOST_STALE - 3 {
-            damage::put(&mut writer, &format!("/{n}"), "w");
-            writer.log.flush().unwrap();
-        }
-        assert_eq!(summaries(&writer.log), 1);
+/// What it means that fjall does not open or read its files.
+fn refused(directory: &Directory, error: fjall::Error) -> Error {
+    if let fjall::Error::Locked = error {
+        return Error::InUse { path: directory.path.clone() };
     }
+    let mut causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    match causes.find_map(|cause| cause.downcast_ref::<io::Error>()) {
+        Some(io) if !is_damage(io.kind()) => directory.failed(io::Error::new(io.kind(), io.to_string())),
+        _ => directory.damaged(format!("fjall: {error:?}")),
+    }
+}
+
+/// Whether an I/O error is about the contents of a file, and not about the access to it.
+fn is_damage(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
+    matches!(kind, InvalidData | InvalidInput | NotFound | UnexpectedEof)
 }

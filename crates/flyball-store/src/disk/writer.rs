@@ -1,158 +1,341 @@
-//! The one thread that writes: it takes whatever waits and makes it durable with one flush.
+//! The writer thread. Group commit: it takes the queued requests, evaluates them, makes their changes durable with one fsync,
+//! applies, acknowledges and publishes them. A failed write is rolled back, and fjall is reopened, without a restart.
 
 use super::{
-    batch::{Batch, Reply},
-    desk::Desk,
+    commit_queue::{Job, Receiver, Reply},
     directory::Directory,
-    finisher::Finisher,
     log::Log,
-    patience::Patience,
 };
-use crate::{Options, Result, core::Core};
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use crate::{
+    Error, Health, Options, Result,
+    state::SharedState,
+    txn::{TxnResult, WriteBatch},
+};
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::oneshot;
 
-/// Opens a data directory, says so, and writes until it is closed or nobody is left to ask.
-pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<Desk>>) {
-    let started = Writer::open(path, options).and_then(|writer| {
-        let finisher = Finisher::start(writer.desk.clone());
-        Ok((finisher.map_err(|source| writer.directory.failed(source))?, writer))
-    });
-    let (finisher, mut writer) = match started {
-        Ok(started) => started,
+/// How long requests are refused after a failure before the disk is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Opens a data directory, reports that, and serves requests until the store is closed or dropped.
+pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<SharedState>>, mut queue: Receiver) {
+    let mut writer = match Writer::open(path, options) {
+        Ok(writer) => writer,
         Err(error) => return drop(opened.send(Err(error))),
     };
-    let desk = writer.desk.clone();
-    let _end = End(desk.clone());
-    if opened.send(Ok(desk.clone())).is_err() {
-        drop(desk.close());
+    let _end = End(writer.state.clone());
+    if opened.send(Ok(writer.state.clone())).is_err() {
+        return writer.close();
     }
-    let mut patience = Patience::new(Instant::now());
-    while let Some(batch) = desk.take(&mut patience) {
-        let (count, started) = (batch.len(), Instant::now());
-        if let Some(batch) = writer.persist(batch) {
-            let took = started.elapsed();
-            finisher.finish(batch);
-            patience.renew(count, desk.count(), took, Instant::now());
-        }
-        // Not before: this keeps nobody waiting.
-        writer.make_room();
+    let mut closing = Vec::new();
+    while closing.is_empty()
+        && let Some(jobs) = queue.next_batch()
+    {
+        closing = writer.serve(jobs);
     }
-    finisher.end();
     writer.close();
+    // A caller that does not wait for its answer any more is not told; the same holds for all replies below.
+    closing.into_iter().for_each(|reply| drop(reply.send(Ok(()))));
 }
 
-/// Tells those who wait and those who watch that the store is closed, however the writer came to its end.
-struct End(Arc<Desk>);
+/// Ends the watches however the writer thread ends.
+struct End(Arc<SharedState>);
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.0.core.close();
-        self.0.end();
+        self.0.close();
     }
 }
 
 pub(crate) struct Writer {
-    pub desk: Arc<Desk>,
-    pub log: Log,
-    failure: Option<Arc<fjall::Error>>,
-    directory: Directory,
+    pub state: Arc<SharedState>,
+    log: Log,
+    failure: Option<Failure>,
+}
+
+/// Why the store does not write at the moment.
+struct Failure {
+    error: Error,
+    retry_at: Instant,
+}
+
+/// The requests of one group commit, evaluated.
+struct Batch {
+    writes: WriteBatch,
+    /// The revision up to which the history is compacted.
+    compacted: u64,
+    commits: Vec<(Reply<TxnResult>, TxnResult)>,
+    compactions: Vec<(Reply<()>, Result<()>)>,
+    health: Vec<oneshot::Sender<Health>>,
+    closing: Vec<Reply<()>>,
 }
 
 impl Writer {
     pub fn open(path: PathBuf, options: Options) -> Result<Writer> {
-        let directory = Directory::open(&path)?;
-        let (opened, state) = Log::open(&directory, options.memory_bytes)?;
-        let core = Arc::new(Core::new(options, state));
-        let log = Log::start(opened, core.clone(), &directory)?;
-        let desk = Arc::new(Desk::new(core));
-        Ok(Writer { desk, log, failure: None, directory })
+        let (log, state) = Log::open(Directory::open(&path)?, options.memory_bytes)?;
+        let state = Arc::new(SharedState::new(options, state));
+        Ok(Writer { state, log, failure: None })
     }
 
-    /// Ends the watches and leaves the directory to others.
+    /// Ends the watches and releases the directory.
     pub fn close(self) {
-        self.desk.core.close();
-        let contents = self.log.close();
+        self.state.close();
         if self.failure.is_none() {
-            // Without the seal the directory is opened as after a crash.
-            self.directory.seal(&contents).ok();
+            // Without the note the directory is opened as after a crash.
+            self.log.close().ok();
         }
     }
 
-    /// Makes room for the next batch.
-    pub fn make_room(&mut self) {
-        if self.failure.is_none() {
-            let made = self.log.make_room();
-            self.note(made);
+    /// Serves some requests; returns the replies to send once the store is closed, if that was requested.
+    pub fn serve(&mut self, jobs: Vec<Job>) -> Vec<Reply<()>> {
+        let recovered = self.recover();
+        let mut batch = self.evaluate(jobs);
+        let health = std::mem::take(&mut batch.health);
+        let closing = match recovered.and_then(|()| self.persist(&batch)) {
+            Ok(()) => self.finish(batch),
+            Err(error) => batch.refuse(&error),
+        };
+        if !health.is_empty() {
+            let found = self.health();
+            health.into_iter().for_each(|reply| drop(reply.send(found.clone())));
         }
+        closing
     }
 
-    fn note(&mut self, written: fjall::Result<()>) {
-        if let Err(failure) = written {
-            let failure = Arc::new(failure);
-            self.desk.fail(&self.directory.path, &failure);
-            self.failure = Some(failure);
-        }
-    }
-
-    /// Makes a batch durable and returns it, or refuses it; after a failure nothing is known of what is on disk.
-    pub fn persist(&mut self, mut batch: Batch) -> Option<Batch> {
-        let state = self.desk.core.state();
-        let compacted = state.history.compacted();
-        let revision = batch.plan.revision().unwrap_or(state.revision);
-        let excess = state.history.excess(&self.desk.core.options, batch.plan.cost(), revision);
-        drop(state);
-        let cut = batch.cut.max(excess).max(compacted);
-        if self.failure.is_none() && (cut > compacted || !batch.plan.changes.is_empty()) {
-            if cut > compacted {
-                // First for readers and then on disk, so that nobody looks for what is gone.
-                batch.gone = self.desk.core.cut(cut);
+    fn evaluate(&self, jobs: Vec<Job>) -> Batch {
+        let state = self.state.read();
+        let mut batch = Batch {
+            writes: WriteBatch::new(state.revision),
+            compacted: state.history.compacted(),
+            commits: Vec::with_capacity(jobs.len()),
+            compactions: Vec::new(),
+            health: Vec::new(),
+            closing: Vec::new(),
+        };
+        for job in jobs {
+            match job {
+                Job::Commit { txn, reply } => batch.commits.push((reply, batch.writes.add(&state, txn))),
+                Job::Compact { revision, reply } => {
+                    let checked = state.check(revision);
+                    if checked.is_ok() {
+                        batch.compacted = batch.compacted.max(revision);
+                    }
+                    batch.compactions.push((reply, checked));
+                }
+                Job::Health { reply } => batch.health.push(reply),
+                Job::Close { reply } => batch.closing.push(reply),
             }
-            let written = self.log.write(&batch.plan, cut, &batch.gone);
-            self.note(written);
+        }
+        let excess = state.history.excess(&self.state.options, batch.writes.cost(), batch.writes.revision);
+        batch.compacted = batch.compacted.max(excess);
+        batch
+    }
+
+    /// Makes a batch durable. Where that fails, nothing of it is on disk afterwards, or the error says that it may be.
+    fn persist(&mut self, batch: &Batch) -> Result<()> {
+        let is_compacted = batch.compacted > self.state.read().history.compacted();
+        if batch.writes.changes.is_empty() && !is_compacted {
+            return Ok(());
+        }
+        if is_compacted {
+            // First for readers and then on disk, so that no reader looks for a record that is removed.
+            self.log.compact(&self.state.compact(batch.compacted));
+        }
+        let written = self.log.write(&batch.writes.changes, batch.writes.revision, batch.compacted);
+        written.map_err(|error| self.fail(error))
+    }
+
+    /// Applies, acknowledges and publishes a batch that is durable.
+    fn finish(&mut self, batch: Batch) -> Vec<Reply<()>> {
+        self.state.apply(&batch.writes);
+        for (reply, result) in batch.commits {
+            reply.send(Ok(result)).ok();
+        }
+        for (reply, checked) in batch.compactions {
+            reply.send(checked).ok();
+        }
+        self.state.publish(&batch.writes);
+        batch.closing
+    }
+
+    /// Rolls a failed write back, reopens fjall, and checks whether the disk can be written; returns the error for the
+    /// callers of the failed write.
+    fn fail(&mut self, error: fjall::Error) -> Error {
+        let path = self.log.directory.path.clone();
+        let source = Arc::new(error);
+        let error = match self.log.roll_back() {
+            Ok(()) => Error::not_written(&path, source),
+            Err(_) => Error::Write { path, source },
+        };
+        let restored = self.log.reopen().and_then(|()| self.log.probe());
+        self.note(restored);
+        error
+    }
+
+    /// After a failure, tries whether the disk can be written again, at most once in [`RETRY_AFTER`].
+    fn recover(&mut self) -> Result<()> {
+        let Some(failure) = &self.failure else { return Ok(()) };
+        if Instant::now() >= failure.retry_at {
+            let restored = self.log.directory.probe().and_then(|()| self.restore());
+            self.note(restored);
         }
         match &self.failure {
-            None => Some(batch),
-            Some(failure) => {
-                batch.refuse(&self.directory.path, failure);
-                None
-            }
+            Some(failure) => Err(failure.error.copy()),
+            None => Ok(()),
         }
+    }
+
+    fn restore(&self) -> Result<()> {
+        if !self.log.engine.is_healthy() {
+            self.log.roll_back()?;
+            self.log.reopen()?;
+        }
+        self.log.probe()
+    }
+
+    fn note(&mut self, restored: Result<()>) {
+        self.failure = restored.err().map(|error| {
+            let path = self.log.directory.path.clone();
+            let error = match error {
+                error @ (Error::Full { .. } | Error::NotWritten { .. }) => error,
+                error => Error::NotWritten { path, source: Arc::new(error) },
+            };
+            Failure { error, retry_at: Instant::now() + RETRY_AFTER }
+        });
+    }
+
+    fn health(&mut self) -> Health {
+        if self.failure.is_none() && !self.log.engine.is_healthy() {
+            // A flush or a compaction failed in the background.
+            self.fail(fjall::Error::Poisoned);
+        }
+        match &self.failure {
+            Some(failure) => Health::read_only(&failure.error),
+            None => Health::Healthy,
+        }
+    }
+
+    #[cfg(test)]
+    pub fn engine(&self) -> Arc<super::Engine> {
+        self.log.engine.clone()
+    }
+}
+
+impl Batch {
+    fn refuse(self, error: &Error) -> Vec<Reply<()>> {
+        for (reply, _) in self.commits {
+            reply.send(Err(error.copy())).ok();
+        }
+        for (reply, _) in self.compactions {
+            reply.send(Err(error.copy())).ok();
+        }
+        self.closing
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Error, Expect, Health, Op, disk::damage};
+    use crate::{Expect, Op, disk::damage};
     use futures::FutureExt;
+    use std::io::ErrorKind;
 
-    #[test]
-    fn after_a_failed_write_nothing_is_written_and_reads_go_on() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut writer = damage::open(directory.path());
-        damage::put(&mut writer, "/a", "one");
-        assert_eq!(writer.desk.health(), Health::Healthy);
-        writer.note(Err(fjall::Error::Poisoned));
-        let commit = writer.desk.commit(vec![Op::put("/a", "two", Expect::Anything)]).unwrap();
-        let batch = writer.desk.take(&mut Patience::new(Instant::now())).unwrap();
-        assert!(writer.persist(batch).is_none());
-        let text = commit.answer().now_or_never().unwrap().unwrap_err().to_string();
-        let expected = "write to the data directory DIR: nothing is written until the store is opened again";
-        assert_eq!(text.replace(&directory.path().display().to_string(), "DIR"), expected);
-        assert!(matches!(writer.desk.health(), Health::ReadOnly { reason } if reason.contains("Poisoned")));
-        assert_eq!(writer.desk.core.get(b"/a").unwrap().unwrap().value, "one");
-        writer.close();
-        assert_eq!(damage::open(directory.path()).desk.core.revision(), 1);
+    fn commit(writer: &mut Writer, value: &str) -> Result<u64> {
+        let ops = vec![Op::put("/a", value.to_owned(), Expect::Anything)];
+        damage::commit(writer, ops).map(|committed| committed.revision)
+    }
+
+    fn health(writer: &mut Writer) -> Health {
+        let (reply, mut health) = oneshot::channel();
+        writer.serve(vec![Job::Health { reply }]);
+        health.try_recv().unwrap()
     }
 
     #[test]
-    fn whoever_waits_or_watches_is_told_also_where_the_writer_dies() {
+    fn a_failed_write_is_rolled_back_and_the_store_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = damage::open(directory.path());
+        assert_eq!(commit(&mut writer, "one").unwrap(), 1);
+        for kind in [ErrorKind::StorageFull, ErrorKind::Other] {
+            writer.log.injected = Some(kind);
+            let text = commit(&mut writer, "lost").unwrap_err().to_string();
+            assert!(text.contains("nothing was written"), "{text}");
+            writer.log.injected = None;
+            assert_eq!(health(&mut writer), Health::Healthy);
+            assert_eq!(damage::get(&writer, "/a").unwrap().unwrap(), "one");
+        }
+        assert_eq!(commit(&mut writer, "two").unwrap(), 2);
+        drop(writer);
+        let writer = damage::open(directory.path());
+        assert_eq!((damage::get(&writer, "/a").unwrap().unwrap(), writer.state.revision()), ("two".into(), 2));
+    }
+
+    #[test]
+    fn a_store_that_cannot_write_says_so_and_recovers_by_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = damage::open(directory.path());
+        assert_eq!(commit(&mut writer, "one").unwrap(), 1);
+        // A directory in the place of the probe file keeps it from being written.
+        let probe = directory.path().join("store/probe");
+        std::fs::create_dir(&probe).unwrap();
+        writer.log.injected = Some(ErrorKind::Other);
+        assert!(commit(&mut writer, "lost").is_err());
+        writer.log.injected = None;
+        assert!(matches!(commit(&mut writer, "refused"), Err(Error::NotWritten { .. })));
+        assert!(matches!(health(&mut writer), Health::ReadOnly { .. }));
+        assert_eq!(damage::get(&writer, "/a").unwrap().unwrap(), "one");
+        std::fs::remove_dir(&probe).unwrap();
+        writer.failure.as_mut().unwrap().retry_at = Instant::now();
+        assert_eq!(health(&mut writer), Health::Healthy);
+        assert_eq!(commit(&mut writer, "two").unwrap(), 2);
+    }
+
+    #[test]
+    fn a_failure_in_the_background_is_noticed_by_the_health_check() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = damage::open(directory.path());
+        assert_eq!(commit(&mut writer, "one").unwrap(), 1);
+        writer.engine().suspend();
+        assert_eq!(health(&mut writer), Health::Healthy);
+        assert_eq!(commit(&mut writer, "two").unwrap(), 2);
+    }
+
+    #[test]
+    fn watches_end_however_the_writer_ends() {
         let directory = tempfile::tempdir().unwrap();
         let writer = damage::open(directory.path());
-        let commit = writer.desk.commit(vec![Op::put("/a", "one", Expect::Anything)]).unwrap();
-        let mut watch = writer.desk.core.watch("/".into(), 0).unwrap();
-        drop(End(writer.desk.clone()));
-        assert!(matches!(commit.answer().now_or_never(), Some(Err(Error::Closed))));
+        let mut watch = writer.state.watch("/".into(), 0).unwrap();
+        drop(End(writer.state.clone()));
         assert!(matches!(watch.next().now_or_never(), Some(Some(Err(Error::Closed)))));
+    }
+
+    /// Snapshots keep fjall from removing old versions, so none may outlive its reader.
+    #[test]
+    fn a_watch_holds_no_snapshot_once_it_has_read_the_history() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { memory_bytes: 0, ..Options::default() };
+        let mut writer = damage::open_with(directory.path(), options);
+        for n in 0..10 {
+            damage::put(&mut writer, &format!("/{n}"), "one");
+        }
+        let engine = writer.engine();
+        assert_eq!(engine.open_snapshots(), 0);
+        let watches: Vec<_> = (0..50).map(|_| writer.state.watch("/".into(), 10).unwrap()).collect();
+        assert_eq!(engine.open_snapshots(), 0);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let mut behind = writer.state.watch("/".into(), 3).unwrap();
+        assert_eq!(engine.open_snapshots(), 1);
+        for revision in 4..=10 {
+            assert_eq!(runtime.block_on(behind.next()).unwrap().unwrap().revision, revision);
+        }
+        assert!(behind.next().now_or_never().is_none());
+        damage::get(&writer, "/3").unwrap();
+        damage::put(&mut writer, "/3", "two");
+        drop(watches);
+        assert_eq!(engine.open_snapshots(), 0);
     }
 }

@@ -1,34 +1,30 @@
-//! A commit as one transaction of etcd: what is expected is compared, and where it is not so, what is there is read.
+//! A commit as one transaction of etcd: expectations are its compares; where one fails, the keys are read instead.
 
 use super::{
     Remote,
-    client::Repeat,
+    client::Retry,
     keys,
     wire::{
         Compare, DeleteRequest, PutRequest, RangeRequest, Request, RequestOp, Response, ResponseOp, TARGET_MOD,
         TxnRequest, TxnResponse,
     },
 };
-use crate::{Backend, Committed, Entry, Error, Expect, Op, Result, record::Record, wish::refuse_duplicates};
+use crate::{Backend, Committed, Entry, Error, Expect, Op, Result, txn::Txn};
 use std::slice::Iter;
 
 impl Remote {
     pub(super) async fn transact(&self, ops: Vec<Op>) -> Result<Committed> {
         self.check_open()?;
-        refuse_duplicates(&ops)?;
-        for op in &ops {
-            if let Op::Put { key, value, .. } = op {
-                Record::check(key, value)?;
-            }
-        }
+        let txn = Txn::new(ops)?;
+        let ops = txn.ops();
         if ops.is_empty() {
             return Ok(Committed { revision: Backend::revision(self), entries: Vec::new() });
         }
-        let answer = self.client.call("/etcdserverpb.KV/Txn", self.transaction(&ops), Repeat::Unseen).await;
+        let answer = self.client.call("/etcdserverpb.KV/Txn", self.transaction(ops), Retry::IfNotSent).await;
         let answer: TxnResponse = answer.map_err(|status| self.client.error(status))?;
-        let revision = self.saw(&answer.header);
+        let revision = self.observe_revision(&answer.header);
         if !answer.succeeded {
-            return Err(self.conflict(&ops, &answer));
+            return Err(self.conflict(ops, &answer));
         }
         let mut answers = answer.responses.iter();
         let entries = ops.iter().map(|op| self.done(op, revision, &mut answers)).collect::<Result<_>>()?;
@@ -80,25 +76,25 @@ impl Remote {
     /// The entry that an operation wrote or removed.
     fn done(&self, op: &Op, revision: u64, answers: &mut Iter<'_, ResponseOp>) -> Result<Option<Entry>> {
         let mut answer = || answers.next().and_then(|answer| answer.response.as_ref());
-        let garbled = || self.garbled(op.key());
+        let corrupt = || self.corrupt(op.key());
         match op {
             Op::Put { key, value, expect } => {
-                answer().ok_or_else(garbled)?;
+                answer().ok_or_else(corrupt)?;
                 let created = match (expect, expect != &Expect::Absent) {
                     (_, false) => revision,
                     _ => match answer() {
                         Some(Response::Range(range)) if range.kvs.len() == 1 => range.kvs[0].create_revision as u64,
-                        _ => return Err(garbled()),
+                        _ => return Err(corrupt()),
                     },
                 };
                 Ok(Some(Entry::stamped(key.clone(), value, revision, created)))
             }
             Op::Delete { .. } => match answer() {
                 Some(Response::Delete(delete)) => match delete.prev_kvs.first() {
-                    Some(pair) => Ok(Some(self.keys.entry(pair).ok_or_else(garbled)?.removed_at(revision))),
+                    Some(pair) => Ok(Some(self.keys.entry(pair).ok_or_else(corrupt)?.removed_at(revision))),
                     None => Ok(None),
                 },
-                _ => Err(garbled()),
+                _ => Err(corrupt()),
             },
             Op::Check { .. } => Ok(None),
         }
@@ -109,7 +105,7 @@ impl Remote {
         let expecting = ops.iter().filter(|op| op.expect() != Expect::Anything);
         for (op, answer) in expecting.zip(&answer.responses) {
             let Some(Response::Range(range)) = &answer.response else {
-                return self.garbled(op.key());
+                return self.corrupt(op.key());
             };
             let found = range.kvs.first();
             let is_met = match op.expect() {
@@ -121,13 +117,13 @@ impl Remote {
                 continue;
             }
             let current = match found.map(|pair| self.keys.entry(pair)) {
-                Some(None) => return self.garbled(op.key()),
+                Some(None) => return self.corrupt(op.key()),
                 Some(entry) => entry.map(Box::new),
                 None => None,
             };
             return Error::Conflict { key: op.key().clone(), expect: op.expect(), current };
         }
-        self.garbled(b"")
+        self.corrupt(b"")
     }
 }
 

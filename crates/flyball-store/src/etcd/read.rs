@@ -1,8 +1,8 @@
-//! Reads, and what etcd still remembers.
+//! Reads, and the bounds of etcd's history.
 
 use super::{
     Remote,
-    client::{ANSWER_WITHIN, Client, Repeat},
+    client::{Client, MAX_ATTEMPT_TIME, Retry},
     keys::Keys,
     wire::{
         CompactionRequest, CompactionResponse, Header, RangeRequest, RangeResponse, WatchAsk, WatchCreate, WatchRequest,
@@ -16,8 +16,8 @@ use tonic::{Code, Status};
 
 const RANGE: &str = "/etcdserverpb.KV/Range";
 
-/// A longer range is read in pages of so many.
-const PAGE: usize = 10_000;
+/// The most entries that are requested from etcd at once.
+const MAX_PAGE: usize = 10_000;
 
 /// Asks for the latest revision.
 pub(super) async fn latest(client: &Client, keys: &Keys) -> Result<u64> {
@@ -27,7 +27,7 @@ pub(super) async fn latest(client: &Client, keys: &Keys) -> Result<u64> {
         ..RangeRequest::default()
     };
     let answer: RangeResponse =
-        client.call(RANGE, request, Repeat::Freely).await.map_err(|status| client.error(status))?;
+        client.call(RANGE, request, Retry::Always).await.map_err(|status| client.error(status))?;
     Ok(answer.header.map_or(0, |header| header.revision as u64))
 }
 
@@ -39,7 +39,7 @@ impl Remote {
         answer
             .kvs
             .first()
-            .map(|pair| self.keys.entry(pair).ok_or_else(|| self.garbled(key)))
+            .map(|pair| self.keys.entry(pair).ok_or_else(|| self.corrupt(key)))
             .transpose()
     }
 
@@ -60,7 +60,7 @@ impl Remote {
 
     /// Reads everything at the latest revision, page by page.
     pub(super) async fn read_all(&self) -> Result<Snapshot> {
-        let first = self.page(&Range::default(), b"", None, PAGE).await?;
+        let first = self.page(&Range::default(), b"", None, MAX_PAGE).await?;
         let revision = first.revision;
         let state = (self.clone(), Some(first));
         let pages = stream::try_unfold(state, move |(remote, page)| async move {
@@ -68,7 +68,7 @@ impl Remote {
             let next = match page.entries.last().filter(|_| page.more) {
                 Some(last) => {
                     let from = [&last.key[..], b"\0"].concat();
-                    Some(remote.page(&Range::default(), &from, Some(revision), PAGE).await?)
+                    Some(remote.page(&Range::default(), &from, Some(revision), MAX_PAGE).await?)
                 }
                 None => None,
             };
@@ -87,7 +87,7 @@ impl Remote {
         let request = RangeRequest {
             key: self.keys.outer(from),
             range_end: self.keys.end(&range.prefix),
-            limit: limit.min(PAGE) as i64,
+            limit: limit.min(MAX_PAGE) as i64,
             revision: at,
             keys_only: false,
             count_only: limit == 0,
@@ -100,8 +100,8 @@ impl Remote {
             Ok(answer) => answer,
             Err(status) => return Err(self.refusal(revision.unwrap_or(0), status).await),
         };
-        let revision = revision.unwrap_or_else(|| self.saw(&answer.header));
-        let entry = |pair| self.keys.entry(pair).ok_or_else(|| self.garbled(&pair.key));
+        let revision = revision.unwrap_or_else(|| self.observe_revision(&answer.header));
+        let entry = |pair| self.keys.entry(pair).ok_or_else(|| self.corrupt(&pair.key));
         let entries: Vec<Entry> = answer.kvs.iter().map(entry).collect::<Result<_>>()?;
         let remaining = (answer.count as u64).saturating_sub(entries.len() as u64);
         Ok(Page { entries, revision, more: remaining > 0, remaining })
@@ -115,7 +115,7 @@ impl Remote {
         }
     }
 
-    /// Refuses a revision that etcd has forgotten, or that is yet to come.
+    /// Refuses a revision that etcd has compacted, or that is yet to come.
     pub(super) async fn check(&self, revision: u64) -> Result<()> {
         let oldest = self.compacted.load(Ordering::Relaxed);
         if revision < oldest {
@@ -138,8 +138,8 @@ impl Remote {
     }
 
     async fn range_call(&self, request: RangeRequest) -> Result<RangeResponse, Status> {
-        let answer: RangeResponse = self.client.call(RANGE, request, Repeat::Freely).await?;
-        self.saw(&answer.header);
+        let answer: RangeResponse = self.client.call(RANGE, request, Retry::Always).await?;
+        self.observe_revision(&answer.header);
         Ok(answer)
     }
 
@@ -150,7 +150,7 @@ impl Remote {
         if revision == oldest {
             return self.check(revision).await;
         }
-        let done = self.client.call("/etcdserverpb.KV/Compact", request, Repeat::Freely).await;
+        let done = self.client.call("/etcdserverpb.KV/Compact", request, Retry::Always).await;
         match done {
             Ok(CompactionResponse {}) => {}
             // Asked a second time, or by another server too.
@@ -174,16 +174,16 @@ impl Remote {
         error.unwrap_or_else(|error| error)
     }
 
-    /// The oldest revision that etcd remembers, where `forgotten` is one that it does not.
-    async fn oldest(&self, forgotten: u64) -> Result<u64> {
+    /// The oldest revision in etcd's history, where `compacted` is one that is not.
+    async fn oldest(&self, compacted: u64) -> Result<u64> {
         let known = self.compacted.load(Ordering::Relaxed);
-        if known > forgotten && self.probe(known).await.is_ok() {
+        if known > compacted && self.probe(known).await.is_ok() {
             return Ok(known);
         }
-        let mut told = self.told_oldest().await;
+        let mut told = self.requested_oldest().await;
         if let Err(status) = &told {
             self.client.recover(status).await;
-            told = self.told_oldest().await;
+            told = self.requested_oldest().await;
         }
         let oldest = told.map_err(|status| self.client.error(status))?;
         self.compacted.fetch_max(oldest, Ordering::Relaxed);
@@ -191,7 +191,7 @@ impl Remote {
     }
 
     /// Asks for the oldest revision; only the refusal of a watch names it.
-    async fn told_oldest(&self) -> Result<u64, Status> {
+    async fn requested_oldest(&self) -> Result<u64, Status> {
         let create = WatchCreate {
             key: self.keys.outer(b""),
             start_revision: 1,
@@ -200,7 +200,7 @@ impl Remote {
         let asked = WatchRequest { ask: Some(WatchAsk::Create(create)) };
         let requests = stream::iter([asked]).chain(stream::pending());
         let told = async {
-            let mut answers = self.client.watch(requests).await?;
+            let mut answers = self.client.watch(self.client.current(), requests).await?;
             while let Some(answer) = answers.message().await? {
                 if answer.compact_revision > 0 {
                     return Ok(answer.compact_revision as u64);
@@ -212,19 +212,19 @@ impl Remote {
             Err(Status::unavailable("the watch ended"))
         };
         // A member that has not forgotten yet what another one has tells of it instead.
-        timeout(ANSWER_WITHIN, told)
+        timeout(MAX_ATTEMPT_TIME, told)
             .await
             .unwrap_or_else(|_| Err(Status::unavailable("nothing is forgotten yet")))
     }
 
     /// Notes the revision that an answer names, and returns it.
-    pub(super) fn saw(&self, header: &Option<Header>) -> u64 {
+    pub(super) fn observe_revision(&self, header: &Option<Header>) -> u64 {
         let revision = header.as_ref().map_or(0, |header| header.revision as u64);
-        self.revision.fetch_max(revision, Ordering::Relaxed);
+        self.observe(revision);
         revision
     }
 
-    pub(super) fn garbled(&self, key: &[u8]) -> Error {
+    pub(super) fn corrupt(&self, key: &[u8]) -> Error {
         let key = String::from_utf8_lossy(key);
         let place = self.client.name.clone();
         Error::Refused { place, reason: format!("{key} is not as a store writes it") }

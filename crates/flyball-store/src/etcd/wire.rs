@@ -170,6 +170,8 @@ pub(crate) struct WatchCreate {
     pub range_end: Bytes,
     #[prost(int64, tag = "3")]
     pub start_revision: i64,
+    #[prost(bool, tag = "4")]
+    pub progress_notify: bool,
     #[prost(bool, tag = "6")]
     pub prev_kv: bool,
 }
@@ -218,4 +220,13 @@ pub(crate) struct AuthenticateRequest {
 pub(crate) struct AuthenticateResponse {
     #[prost(string, tag = "2")]
     pub token: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct StatusRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct StatusResponse {
+    #[prost(string, tag = "2")]
+    pub version: String,
 }

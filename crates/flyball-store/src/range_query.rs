@@ -1,32 +1,32 @@
-//! A range as it was found: everything that is needed to read it without keeping anybody from writing.
+//! A range query in flight: everything that is needed to read a range without holding the lock of the state.
 
 use crate::{
     Page, Range, Result,
     history::{self, Chunk},
     index::Span,
+    read_snapshot::ReadSnapshot,
     record::Record,
-    view::View,
 };
 use std::sync::Arc;
 
-/// The leaves that hold a range, and where the values are that they do not hold.
-pub(crate) struct Found {
+/// The leaves that hold a range, and the snapshot to read the values from that are not in memory.
+pub(crate) struct RangeQuery {
     pub range: Range,
     pub revision: u64,
     pub span: Span,
-    /// What happened after the revision, where it is not the latest.
+    /// The changes after the revision, where it is not the latest.
     pub later: Option<Vec<Arc<Chunk>>>,
-    pub view: View,
+    pub snapshot: ReadSnapshot,
 }
 
-impl Found {
-    /// Whether all that is asked for is in memory.
-    pub fn is_near(&self) -> bool {
-        self.later.is_none() && self.latest().take(self.limit()).all(Record::is_whole)
+impl RangeQuery {
+    /// Whether the query reads nothing from disk.
+    pub fn is_in_memory(&self) -> bool {
+        self.later.is_none() && self.latest().take(self.limit()).all(Record::has_value)
     }
 
-    /// Reads the range; returns also what had to be fetched for it.
-    pub fn read(&self) -> Result<(Page, Vec<Record>)> {
+    /// Reads the range; returns also the records that had to be fetched from disk.
+    pub fn run(&self) -> Result<(Page, Vec<Record>)> {
         match &self.later {
             None => self.page(self.latest().take(self.limit()), self.span.count),
             Some(chunks) => {
@@ -41,7 +41,7 @@ impl Found {
 
     fn page<'a>(&self, records: impl Iterator<Item = &'a Record>, count: usize) -> Result<(Page, Vec<Record>)> {
         let records: Vec<&Record> = records.collect();
-        let (entries, fetched) = self.view.entries(&records)?;
+        let (entries, fetched) = self.snapshot.entries(&records)?;
         let remaining = (count - entries.len()) as u64;
         let page = Page {
             entries,

@@ -1,9 +1,9 @@
-//! Follows what happens in etcd under some keys, over as many connections as it takes, missing nothing.
+//! Watches a prefix of etcd's keys, over as many connections as it takes, without missing a change.
 
 use super::{
     client::Client,
     keys::Keys,
-    recent::Recent,
+    watch_cache::WatchCache,
     wire::{DELETE, WatchAsk, WatchCreate, WatchEvent, WatchProgress, WatchRequest, WatchResponse},
 };
 use crate::{history::Change, record::Record};
@@ -13,89 +13,92 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 use tonic::Status;
 
-/// How often etcd is asked how far it has told everything, so that quiet watchers know too.
-const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+/// How often progress is requested from etcd, so that watches of quiet keys advance too.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What to follow, and whom to tell.
-pub(crate) struct Follow {
+/// What to watch, and where to keep the changes.
+pub(crate) struct Watcher {
     pub client: Arc<Client>,
     pub keys: Keys,
     pub prefix: Bytes,
-    pub recent: Arc<Recent>,
+    pub cache: Arc<WatchCache>,
 }
 
-/// Why a connection was left.
-enum Left {
+/// Why a connection ended.
+enum Disconnect {
     Failed(Status),
     Compacted(u64),
 }
 
-impl Follow {
-    /// Follows until it is aborted; `progress` hears of every revision that is reached.
+impl Watcher {
+    /// Watches until it is aborted; calls `progress` with every revision that is reached.
     pub async fn run(self, mut progress: impl FnMut(u64)) {
         loop {
             match self.listen(&mut progress).await {
-                Left::Failed(status) => self.client.recover(&status).await,
-                Left::Compacted(revision) => self.recent.skip(revision.max(self.recent.revision())),
+                Disconnect::Failed(status) => self.client.recover(&status).await,
+                Disconnect::Compacted(revision) => self.cache.skip(revision.max(self.cache.revision())),
             }
         }
     }
 
-    /// Listens to one connection as long as it lasts.
-    async fn listen(&self, progress: &mut impl FnMut(u64)) -> Left {
+    /// Reads from one connection as long as it lasts.
+    async fn listen(&self, progress: &mut impl FnMut(u64)) -> Disconnect {
         let (requests, stream) = mpsc::unbounded();
         let ask = |ask| drop(requests.unbounded_send(WatchRequest { ask: Some(ask) }));
         ask(WatchAsk::Create(WatchCreate {
             key: self.keys.outer(&self.prefix),
             range_end: self.keys.end(&self.prefix),
-            start_revision: self.recent.revision() as i64 + 1,
+            start_revision: self.cache.revision() as i64 + 1,
+            progress_notify: true,
             prev_kv: true,
         }));
-        let mut answers = match self.client.watch(stream).await {
+        let member = self.client.current();
+        let is_progress_exact = self.client.has_exact_progress(member).await;
+        let mut answers = match self.client.watch(member, stream).await {
             Ok(answers) => answers,
-            Err(status) => return Left::Failed(status),
+            Err(status) => return Disconnect::Failed(status),
         };
-        let mut ticks = interval(PROGRESS_EVERY);
+        let mut ticks = interval(PROGRESS_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 answer = answers.message() => match answer {
                     Ok(Some(answer)) => match self.take(answer) {
                         Ok(revision) => progress(revision),
-                        Err(left) => return left,
+                        Err(disconnect) => return disconnect,
                     },
-                    Ok(None) => return Left::Failed(Status::unavailable("the watch ended")),
-                    Err(status) => return Left::Failed(status),
+                    Ok(None) => return Disconnect::Failed(Status::unavailable("the watch ended")),
+                    Err(status) => return Disconnect::Failed(status),
                 },
-                _ = ticks.tick() => ask(WatchAsk::Progress(WatchProgress {})),
+                _ = ticks.tick(), if is_progress_exact => ask(WatchAsk::Progress(WatchProgress {})),
             }
         }
     }
 
-    /// Takes up an answer; returns the revision up to which everything is known then.
-    fn take(&self, answer: WatchResponse) -> Result<u64, Left> {
+    /// Takes an answer; returns the revision up to which every change is delivered then.
+    fn take(&self, answer: WatchResponse) -> Result<u64, Disconnect> {
         if answer.compact_revision > 0 {
-            return Err(Left::Compacted(answer.compact_revision as u64));
+            return Err(Disconnect::Compacted(answer.compact_revision as u64));
         }
         if answer.canceled {
-            return Err(Left::Failed(Status::unavailable(answer.cancel_reason)));
+            return Err(Disconnect::Failed(Status::unavailable(answer.cancel_reason)));
         }
-        let known = self.recent.revision();
+        let known = self.cache.revision();
         let last = answer.events.last().and_then(|event| event.kv.as_ref());
         let revision = match (last, &answer.header) {
             (Some(pair), _) => pair.mod_revision as u64,
-            // Progress: everything up to here has been told. The answer to the creation says no such thing.
+            // Progress: every change up to here was delivered. The answer to the creation does not mean that.
             (None, Some(header)) if !answer.created => header.revision as u64,
             _ => known,
         };
         if revision > known {
-            let changes = self.changes(answer.events).ok_or(Left::Compacted(revision))?;
-            self.recent.take(&changes, revision);
+            let changes = self.changes(answer.events).ok_or(Disconnect::Compacted(revision))?;
+            self.cache.add(&changes, revision);
         }
         Ok(revision.max(known))
     }
 
-    /// What the events are to a store; `None` where what was there before is compacted, or was written by something else.
+    /// The changes of some events; `None` where a previous value is compacted, or was not written by a store.
     fn changes(&self, events: Vec<WatchEvent>) -> Option<Vec<Change>> {
         let mut positions = HashMap::new();
         let change = |event: WatchEvent| {

@@ -1,0 +1,112 @@
+//! The bounded queue between the callers and the writer.
+
+use crate::{
+    Error, Health, Result,
+    txn::{Txn, TxnResult},
+};
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    oneshot,
+};
+
+/// The most requests that wait for the writer; further callers wait for a place in the queue.
+const MAX_QUEUED: usize = 4_096;
+
+/// The most requests, and about the most bytes, of one group commit, so that the first one does not wait for all.
+pub(crate) const MAX_BATCH: usize = 1_024;
+const MAX_BATCH_BYTES: usize = 16 << 20;
+
+/// A request to the writer.
+pub(crate) enum Job {
+    Commit { txn: Txn, reply: Reply<TxnResult> },
+    Compact { revision: u64, reply: Reply<()> },
+    Health { reply: oneshot::Sender<Health> },
+    Close { reply: Reply<()> },
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T>>;
+
+/// The callers' end. The writer ends when it is dropped.
+pub(crate) struct CommitQueue(mpsc::Sender<Job>);
+
+/// The writer's end. Requests that are queued when it is dropped are dropped too.
+pub(crate) struct Receiver(mpsc::Receiver<Job>);
+
+pub(crate) fn commit_queue() -> (CommitQueue, Receiver) {
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED);
+    (CommitQueue(sender), Receiver(receiver))
+}
+
+impl CommitQueue {
+    /// Queues a request, in the order of calls, and waits for the answer; [`Error::Closed`] where the writer has ended.
+    pub async fn submit<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        // Waits only where the queue is full: `send` may also yield to other tasks, which would change the order.
+        match self.0.try_send(job(reply)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(job)) => self.0.send(job).await.map_err(|_| Error::Closed)?,
+            Err(TrySendError::Closed(_)) => return Err(Error::Closed),
+        }
+        answer.await.map_err(|_| Error::Closed)
+    }
+}
+
+impl Receiver {
+    /// Blocks until there is a request; returns it with those that are queued behind it. `None` where there will be none.
+    pub fn next_batch(&mut self) -> Option<Vec<Job>> {
+        let mut jobs = vec![self.0.blocking_recv()?];
+        let mut bytes = size(&jobs[0]);
+        while jobs.len() < MAX_BATCH && bytes < MAX_BATCH_BYTES {
+            let Ok(job) = self.0.try_recv() else { break };
+            bytes += size(&job);
+            jobs.push(job);
+        }
+        Some(jobs)
+    }
+}
+
+fn size(job: &Job) -> usize {
+    match job {
+        Job::Commit { txn, .. } => txn.size(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Expect, Op};
+    use futures::{FutureExt, future::join_all};
+
+    fn commit(length: usize) -> impl FnOnce(Reply<TxnResult>) -> Job {
+        let txn = Txn::new(vec![Op::put("/a", vec![b'v'; length], Expect::Anything)]).unwrap();
+        |reply| Job::Commit { txn, reply }
+    }
+
+    #[test]
+    fn a_batch_is_bounded_in_requests_and_bytes() {
+        let (queue, mut receiver) = commit_queue();
+        let commits = |count: usize, length: usize| join_all((0..count).map(|_| queue.submit(commit(length))));
+        let mut small = commits(MAX_BATCH + 2, 1);
+        assert!((&mut small).now_or_never().is_none());
+        let batches = [receiver.next_batch().unwrap(), receiver.next_batch().unwrap()];
+        assert_eq!(batches.map(|batch| batch.len()), [MAX_BATCH, 2]);
+        let mut large = commits(3, MAX_BATCH_BYTES / 2);
+        assert!((&mut large).now_or_never().is_none());
+        let batches = [receiver.next_batch().unwrap(), receiver.next_batch().unwrap()];
+        assert_eq!(batches.map(|batch| batch.len()), [2, 1]);
+    }
+
+    #[test]
+    fn callers_wait_for_a_place_in_the_queue() {
+        let (queue, mut receiver) = commit_queue();
+        let mut commits = join_all((0..MAX_QUEUED + 10).map(|_| queue.submit(commit(1))));
+        assert!((&mut commits).now_or_never().is_none());
+        assert_eq!(queue.0.capacity(), 0);
+        let taken: usize = (0..MAX_QUEUED / MAX_BATCH).map(|_| receiver.next_batch().unwrap().len()).sum();
+        assert_eq!(taken, MAX_QUEUED);
+        drop(receiver);
+        let answers = commits.now_or_never().unwrap();
+        assert!(answers.iter().all(|answer| matches!(answer, Err(Error::Closed))));
+    }
+}
