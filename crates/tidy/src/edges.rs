@@ -5,12 +5,19 @@ use cargo_metadata::{DependencyKind, Metadata, PackageId};
 use std::collections::{BTreeSet, HashMap};
 
 /// Pairs that must not be connected, directly or through others, and why.
-const NEVER: [(&str, &str, &str); 11] = [
+const NEVER: [(&str, &str, &str); 18] = [
     ("flyball", "flyball-apiserver", "an operator does not ship a server"),
     ("flyball", "flyball-store", "an operator does not ship a store"),
     ("flyball-apiserver", "flyball", "a server does not know its clients"),
     ("flyball-apiserver", "kube", "a server does not know its clients"),
     ("flyball-apiserver", "k8s-openapi", "the table of kinds is data"),
+    ("flyball-cel", "tokio", "pure functions need no runtime"),
+    ("flyball-cel", "http", "pure functions need no network"),
+    ("flyball-cel", "hyper", "pure functions need no network"),
+    ("flyball-cel", "kube", "a language does not know its users"),
+    ("flyball-cel", "k8s-openapi", "a language does not know its users"),
+    ("flyball-cel", "flyball-schema", "a language does not know its users"),
+    ("flyball-cel", "flyball-apiserver", "a language does not know its users"),
     ("flyball-schema", "tokio", "pure functions need no runtime"),
     ("flyball-schema", "http", "pure functions need no network"),
     ("flyball-store", "kube", "the store does not know what it stores"),

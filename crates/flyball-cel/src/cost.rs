@@ -1,0 +1,220 @@
+//! What evaluation costs, in cel-go's units: as it happens here, and estimated beforehand in `estimate`.
+
+use crate::eval::EvalError;
+use crate::value::{List, Map, Value};
+
+/// The cost of making a list.
+pub(crate) const LIST_COST: u64 = 10;
+/// The cost of making a map.
+pub(crate) const MAP_COST: u64 = 30;
+/// The cost of making a message.
+pub(crate) const STRUCT_COST: u64 = 40;
+/// The cost of looking at one code point of a text.
+pub(crate) const TEXT_FACTOR: f64 = 0.1;
+/// The cost of one code point of a pattern, for each unit of text.
+pub(crate) const PATTERN_FACTOR: f64 = 0.25;
+
+/// How a call is charged for (interpreter/runtimecost.go, and Kubernetes' library/cost.go).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallCost {
+    Fixed(u64),
+    /// The text of this argument, looked at so many times.
+    Traverse(u8, u8),
+    /// The elements of a list.
+    InList,
+    /// The shorter of two texts.
+    Compare,
+    /// Both texts.
+    Concat,
+    /// A text and a pattern.
+    Match,
+    /// A text and another that may be in it.
+    Contains,
+    /// Everything in a list.
+    Elements,
+    /// The text that results, twice.
+    Joined,
+    /// A selector.
+    Selector,
+    ContainsIp(bool),
+    ContainsCidr(bool),
+    Validate,
+    /// The product of the sizes of two lists.
+    Sets(bool),
+}
+
+impl CallCost {
+    pub(crate) fn of(function: &str, overload: &str, kubernetes: bool) -> CallCost {
+        if let Some(cost) = of_overload(overload) {
+            return cost;
+        }
+        if let Some(cost) = kubernetes.then(|| of_kubernetes(function, overload)).flatten() {
+            return cost;
+        }
+        match overload {
+            "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string" | "strings_quote"
+            | "string_format" => CallCost::Traverse(0, 1),
+            "in_list" => CallCost::InList,
+            "less_string"
+            | "greater_string"
+            | "less_equals_string"
+            | "greater_equals_string"
+            | "less_bytes"
+            | "greater_bytes"
+            | "less_equals_bytes"
+            | "greater_equals_bytes" => CallCost::Compare,
+            "add_string" | "add_bytes" => CallCost::Concat,
+            "matches_string" => CallCost::Match,
+            "contains_string" => CallCost::Contains,
+            _ => CallCost::Fixed(1),
+        }
+    }
+
+    /// What one call cost.
+    pub(crate) fn actual(self, args: &[Value<'_>], result: &Result<Value<'_>, EvalError>) -> u64 {
+        let size = |place: usize| args.get(place).map_or(1, actual_size);
+        let text = |size: u64, factor: f64| (size as f64 * factor).ceil() as u64;
+        match self {
+            CallCost::Fixed(cost) => cost,
+            CallCost::Traverse(place, times) => text(size(place.into()), f64::from(times) * TEXT_FACTOR),
+            CallCost::InList => size(1),
+            CallCost::Compare => text(size(0).min(size(1)), TEXT_FACTOR),
+            CallCost::Concat => text(size(0) + size(1), TEXT_FACTOR),
+            CallCost::Match => text(1 + size(0), TEXT_FACTOR) * text(size(1), PATTERN_FACTOR),
+            CallCost::Contains => text(size(0), TEXT_FACTOR) * text(size(1), TEXT_FACTOR),
+            CallCost::Elements => args.first().map_or(0, traversal),
+            CallCost::Joined => text(result.as_ref().map_or(1, actual_size), 2.0 * TEXT_FACTOR),
+            CallCost::Selector => selector(size(1)),
+            CallCost::ContainsIp(parses) => {
+                let parsed = if parses { text(size(1), TEXT_FACTOR) } else { 0 };
+                text(size(0) * 2, TEXT_FACTOR) + parsed
+            }
+            CallCost::ContainsCidr(parses) => {
+                let parsed = if parses { text(size(1), TEXT_FACTOR) } else { 0 };
+                text(size(0) * 2, TEXT_FACTOR) + text(size(0), TEXT_FACTOR) + 1 + parsed
+            }
+            CallCost::Validate => {
+                let pattern = args.first().and_then(crate::library::pattern_size).unwrap_or(1);
+                text(1 + size(1), TEXT_FACTOR) * text(pattern, PATTERN_FACTOR)
+            }
+            CallCost::Sets(twice) => {
+                let product = size(0).saturating_mul(size(1));
+                1 + if twice { product.saturating_mul(2) } else { product }
+            }
+        }
+    }
+}
+
+/// Parsing a selector: its text, and half a requirement for each code point.
+fn selector(length: u64) -> u64 {
+    let text = (length as f64 * TEXT_FACTOR).ceil() as u64;
+    let requirements = (length as f64 * 0.5).ceil();
+    LIST_COST + text + (requirements * (LIST_COST + STRUCT_COST) as f64).ceil() as u64
+}
+
+/// Overloads of extension libraries that bring their own cost.
+fn of_overload(overload: &str) -> Option<CallCost> {
+    Some(match overload {
+        "list_sets_contains_list" | "list_sets_intersects_list" => CallCost::Sets(false),
+        "list_sets_equivalent_list" => CallCost::Sets(true),
+        _ => return None,
+    })
+}
+
+fn of_kubernetes(function: &str, overload: &str) -> Option<CallCost> {
+    Some(match function {
+        "check" => CallCost::Fixed(350_000),
+        "fieldSelector" | "labelSelector" => CallCost::Selector,
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => CallCost::Elements,
+        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "jsonpatch.escapeKey" => CallCost::Traverse(0, 1),
+        "replace" | "split" => CallCost::Traverse(0, 2),
+        "join" => CallCost::Joined,
+        "find" | "findAll" => CallCost::Match,
+        "ip" if overload == "cidr_ip" => CallCost::Fixed(1),
+        "cidr" | "isIP" | "isCIDR" | "ip" => CallCost::Traverse(0, 1),
+        "ip.isCanonical" => CallCost::Traverse(0, 2),
+        "containsIP" => CallCost::ContainsIp(overload == "cidr_contains_ip_string"),
+        "containsCIDR" => CallCost::ContainsCidr(overload == "cidr_contains_cidr_string"),
+        "quantity" | "isQuantity" | "semver" | "isSemver" => CallCost::Traverse(0, 1),
+        "validate" => CallCost::Validate,
+        "serviceAccount"
+        | "path"
+        | "group"
+        | "resource"
+        | "subresource"
+        | "namespace"
+        | "name"
+        | "allowed"
+        | "reason"
+        | "error"
+        | "errored"
+        | "masked"
+        | "prefixLength"
+        | "family"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast"
+        | "format.named"
+        | "sign"
+        | "asInteger"
+        | "isInteger"
+        | "asApproximateFloat"
+        | "isGreaterThan"
+        | "isLessThan"
+        | "compareTo"
+        | "add"
+        | "sub"
+        | "major"
+        | "minor"
+        | "patch"
+        | "getScheme"
+        | "getHostname"
+        | "getHost"
+        | "getPort"
+        | "getEscapedPath"
+        | "getQuery" => CallCost::Fixed(1),
+        _ => return None,
+    })
+}
+
+/// The size of a value for the purpose of cost; one if it has none.
+pub(crate) fn actual_size(value: &Value<'_>) -> u64 {
+    match value {
+        Value::Optional(Some(value)) => actual_size(value),
+        other => other.size().map_or(1, |size| size as u64),
+    }
+}
+
+/// What comparing two values costs.
+pub(crate) fn equality_cost(operands: &[Result<Value<'_>, EvalError>; 2]) -> u64 {
+    let size = |operand: &Result<Value<'_>, EvalError>| match operand {
+        Ok(Value::Opaque(_)) | Err(_) => 1,
+        Ok(value) => actual_size(value),
+    };
+    let shorter = size(&operands[0]).min(size(&operands[1]));
+    (shorter as f64 * TEXT_FACTOR).ceil() as u64
+}
+
+/// The text in a value and in what it holds.
+fn traversal(value: &Value<'_>) -> u64 {
+    match value {
+        Value::String(text) => (text.len() as f64 * TEXT_FACTOR) as u64,
+        Value::Bytes(bytes) => (bytes.len() as f64 * TEXT_FACTOR) as u64,
+        Value::List(list) => list_traversal(list),
+        Value::Map(map) => map_traversal(map),
+        _ => 1,
+    }
+}
+
+fn list_traversal(list: &List<'_>) -> u64 {
+    list.iter().flatten().map(|item| traversal(&item)).fold(0, u64::saturating_add)
+}
+
+fn map_traversal(map: &Map<'_>) -> u64 {
+    let entries = map.entries().flatten();
+    entries
+        .map(|(key, value)| traversal(&key).saturating_add(traversal(&value)))
+        .fold(0, u64::saturating_add)
+}

@@ -1,0 +1,200 @@
+//! The environment of an expression: which names, types and libraries it may use.
+
+use crate::ast::Tree;
+use crate::check;
+use crate::decl::{Function, Overload};
+use crate::library::Library;
+use crate::parse::{self, Syntax};
+use crate::plan;
+use crate::program::Program;
+use crate::source::Issues;
+use crate::typing::Type;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The fields of an object type.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectType {
+    /// The type of each field, by its name in expressions.
+    pub fields: HashMap<Arc<str>, Type>,
+}
+
+/// What an expression may use. Cheap to clone and to extend: what is shared is behind reference counts.
+///
+/// ```
+/// use flyball_cel::{Bindings, Env, Library, Type, Value};
+/// use serde_json::json;
+///
+/// let env = Env::new([Library::Standard, Library::Bindings]).variable("self", Type::Dyn);
+/// let rule = env.compile("self.replicas <= 3 && self.name == 'Web'").expect("a valid rule");
+/// let object = json!({"name": "Web", "replicas": 2});
+/// let bindings = Bindings::new().bind("self", Value::json(&object));
+/// let verdict = rule.evaluate(&bindings).expect("no error at run time");
+/// assert_eq!(verdict, Value::Bool(true));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Env {
+    pub(crate) functions: Arc<HashMap<&'static str, Function>>,
+    pub(crate) syntax: Arc<Syntax>,
+    pub(crate) variables: HashMap<Arc<str>, Type>,
+    pub(crate) objects: HashMap<Arc<str>, Arc<ObjectType>>,
+    pub(crate) type_names: HashMap<Arc<str>, Type>,
+    pub(crate) container: Arc<str>,
+    pub(crate) options: Options,
+}
+
+/// Which of the optional behaviours are switched on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    pub homogeneous_literals: bool,
+    pub same_type_comparisons: bool,
+    pub validates_literals: bool,
+    pub kubernetes_costs: bool,
+}
+
+impl Env {
+    /// An environment with these libraries.
+    pub fn new(libraries: impl IntoIterator<Item = Library>) -> Env {
+        let mut env = Env {
+            functions: Arc::default(),
+            syntax: Arc::default(),
+            variables: HashMap::new(),
+            objects: HashMap::new(),
+            type_names: HashMap::new(),
+            container: "".into(),
+            options: Options::default(),
+        };
+        libraries.into_iter().for_each(|library| library.install(&mut env));
+        env
+    }
+
+    /// Declares a variable.
+    #[must_use]
+    pub fn variable(mut self, name: &str, kind: Type) -> Env {
+        self.variables.insert(name.into(), kind);
+        self
+    }
+
+    /// Declares an object type and its fields.
+    #[must_use]
+    pub fn object<'n>(mut self, name: &str, fields: impl IntoIterator<Item = (&'n str, Type)>) -> Env {
+        let fields = fields.into_iter().map(|(name, kind)| (name.into(), kind)).collect();
+        self.objects.insert(name.into(), Arc::new(ObjectType { fields }));
+        self
+    }
+
+    /// Resolves names within this namespace first.
+    #[must_use]
+    pub fn container(mut self, name: &str) -> Env {
+        self.container = name.into();
+        self
+    }
+
+    /// Requires the elements of list and map literals to be of one type.
+    #[must_use]
+    pub fn homogeneous_literals(mut self) -> Env {
+        self.options.homogeneous_literals = true;
+        self
+    }
+
+    /// Refuses comparisons such as `1 < 2u` unless one side is dynamic.
+    #[must_use]
+    pub fn same_type_comparisons(mut self) -> Env {
+        self.options.same_type_comparisons = true;
+        self
+    }
+
+    /// Checks constant patterns, durations and timestamps when an expression is compiled.
+    #[must_use]
+    pub fn validated_literals(mut self) -> Env {
+        self.options.validates_literals = true;
+        self
+    }
+
+    /// Charges calls what Kubernetes charges for them.
+    #[must_use]
+    pub fn kubernetes_costs(mut self) -> Env {
+        self.options.kubernetes_costs = true;
+        self
+    }
+
+    /// Allows names in backticks behind a dot.
+    #[must_use]
+    pub fn quoted_identifiers(mut self) -> Env {
+        Arc::make_mut(&mut self.syntax).quoted_identifiers = true;
+        self
+    }
+
+    /// Parses an expression without checking it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with its syntax.
+    pub fn parse(&self, text: &str) -> Result<Tree, Issues> {
+        parse::parse(text, &self.syntax)
+    }
+
+    /// Parses and checks an expression.
+    ///
+    /// # Errors
+    /// Everything that is wrong with its syntax or, if that is sound, with its types.
+    pub fn check(&self, text: &str) -> Result<check::Checked, Issues> {
+        check::check(self.parse(text)?, self)
+    }
+
+    /// Parses, checks and prepares an expression for evaluation.
+    ///
+    /// # Errors
+    /// What is wrong with it; [`CompileError`] tells compile-time issues from constants that fail to convert.
+    pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
+        let checked = self.check(text).map_err(CompileError::Invalid)?;
+        plan::plan(checked, self).map_err(CompileError::Program)
+    }
+
+    pub(crate) fn add(&mut self, function: &'static str, overload: Overload) {
+        let functions = Arc::make_mut(&mut self.functions);
+        let found = functions.entry(function).or_insert_with(|| Function {
+            name: function,
+            overloads: Vec::new(),
+            singleton: None,
+        });
+        match found.overloads.iter_mut().find(|known| known.id == overload.id) {
+            Some(known) => *known = overload,
+            None => found.overloads.push(overload),
+        }
+    }
+
+    /// The names that a name may stand for, the innermost namespace first.
+    pub(crate) fn candidates(&self, name: &str) -> Vec<Arc<str>> {
+        if let Some(absolute) = name.strip_prefix('.') {
+            return vec![absolute.into()];
+        }
+        let mut names = Vec::new();
+        let mut container = &*self.container;
+        while !container.is_empty() {
+            names.push(format!("{container}.{name}").into());
+            container = container.rsplit_once('.').map_or("", |(outer, _)| outer);
+        }
+        names.push(name.into());
+        names
+    }
+}
+
+/// Why an expression is not accepted.
+#[derive(Clone, Debug)]
+pub enum CompileError {
+    /// Its syntax or its types are wrong.
+    Invalid(Issues),
+    /// A constant in it does not convert, or a constant pattern does not compile.
+    Program(String),
+}
+
+impl std::fmt::Display for CompileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CompileError::Invalid(issues) => issues.fmt(f),
+            CompileError::Program(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}

@@ -1,0 +1,179 @@
+//! Variables and what is selected from them.
+
+use super::{ErrorKind, EvalError, Machine, Outcome, Slot};
+use crate::program::{Attribute, Qualifier, QualifierKey, Root};
+use crate::value::equal::lossless_int;
+use crate::value::{List, Map, Value};
+use std::sync::Arc;
+
+impl<'a> Machine<'a, '_> {
+    /// An attribute, charged for itself: a conditional is not, and presence is free but for the way there.
+    pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+        let result = self.resolve(attribute);
+        if result.as_ref().is_err_and(EvalError::is_cancelled) {
+            return result;
+        }
+        let tested = matches!(attribute.qualifiers.last(), Some(Qualifier { key: QualifierKey::Test(_), .. }));
+        match (&attribute.root, tested) {
+            (Root::Conditional(_), true) => self.cost = self.cost.saturating_sub(1),
+            (Root::Conditional(_), false) | (_, true) => {}
+            (_, false) => self.charge(1)?,
+        }
+        result
+    }
+
+    /// The value of an attribute; optional if the root or a selection is.
+    pub(super) fn resolve(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+        let mut value = match &attribute.root {
+            Root::Variable(place) => self.variable(*place)?,
+            Root::Local(slot) => self.local(*slot)?,
+            Root::Operand(node) => self.eval(node)?,
+            Root::Conditional(parts) => self.conditional(parts)?,
+        };
+        if attribute.qualifiers.is_empty() {
+            return Ok(value);
+        }
+        let mut optional = false;
+        if let Value::Optional(inner) = value {
+            let Some(inner) = inner else {
+                return Ok(absent(attribute));
+            };
+            value = (*inner).clone();
+            optional = true;
+        }
+        for qualifier in &attribute.qualifiers {
+            optional |= qualifier.optional;
+            match self.qualify(&value, qualifier, optional)? {
+                Some(selected) => value = selected,
+                None => return Ok(absent(attribute)),
+            }
+        }
+        let tested = matches!(attribute.qualifiers.last(), Some(Qualifier { key: QualifierKey::Test(_), .. }));
+        Ok(if optional && !tested { Value::some(value) } else { value })
+    }
+
+    fn variable(&mut self, place: usize) -> Outcome<'a> {
+        if let Some(value) = &self.variables[place] {
+            return Ok(value.clone());
+        }
+        let name = &self.program.variables[place];
+        let missing = || EvalError::of(ErrorKind::NoSuchAttribute, format!("no such attribute(s): {name}"));
+        let value = self.activation.resolve(name).ok_or_else(missing)??;
+        self.variables[place] = Some(value.clone());
+        Ok(value)
+    }
+
+    pub(super) fn local(&mut self, slot: usize) -> Outcome<'a> {
+        match &self.slots[slot] {
+            Slot::Set(value) => value.clone(),
+            Slot::Lazy(node) => {
+                let node = *node;
+                let value = self.eval(node);
+                self.slots[slot] = Slot::Set(value.clone());
+                value
+            }
+            Slot::Empty => Err(EvalError::of(ErrorKind::NoSuchAttribute, "no such attribute(s)")),
+        }
+    }
+
+    /// Selects from a value. A missing key is an error, unless the selection is optional. Each selection that finds something
+    /// or fails costs one.
+    fn qualify(
+        &mut self,
+        value: &Value<'a>,
+        qualifier: &'a Qualifier,
+        optional: bool,
+    ) -> Result<Option<Value<'a>>, EvalError> {
+        let selected = match &qualifier.key {
+            QualifierKey::Field(name) => select_field(value, name, optional),
+            QualifierKey::Const(key) => select(value, key, optional),
+            QualifierKey::Test(name) => {
+                let present = select_field(value, name, true).map(|found| Some(Value::Bool(found.is_some())));
+                self.charge(1)?;
+                return present;
+            }
+            QualifierKey::Computed(node) => match self.branch(node) {
+                Ok(key) => select(value, &key, optional),
+                Err(error) if error.is_cancelled() => return Err(error),
+                Err(error) => Err(error),
+            },
+        };
+        if !matches!(selected, Ok(None)) {
+            self.charge(1)?;
+        }
+        selected
+    }
+}
+
+/// What an attribute is worth whose way ends early.
+fn absent<'a>(attribute: &Attribute) -> Value<'a> {
+    match attribute.qualifiers.last() {
+        Some(Qualifier { key: QualifierKey::Test(_), .. }) => Value::Bool(false),
+        _ => Value::Optional(None),
+    }
+}
+
+fn no_such_key(key: &dyn std::fmt::Display) -> EvalError {
+    EvalError::of(ErrorKind::NoSuchKey, format!("no such key: {key}"))
+}
+
+fn select_field<'a>(value: &Value<'a>, name: &Arc<str>, optional: bool) -> Result<Option<Value<'a>>, EvalError> {
+    match value {
+        Value::Map(map) => match map.find_text(name)? {
+            None if !optional => Err(missing_field(map, name)),
+            found => Ok(found),
+        },
+        Value::List(_) => Err(EvalError::new("unsupported index type 'string' in list")),
+        _ if optional => Ok(None),
+        _ => Err(no_such_key(name)),
+    }
+}
+
+fn missing_field(map: &Map<'_>, name: &str) -> EvalError {
+    match map {
+        Map::Named(..) => EvalError::of(ErrorKind::NoSuchKey, format!("no such field '{name}'")),
+        _ => no_such_key(&name),
+    }
+}
+
+fn select<'a>(value: &Value<'a>, key: &Value<'a>, optional: bool) -> Result<Option<Value<'a>>, EvalError> {
+    match key {
+        Value::String(_) | Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_) => {}
+        other => {
+            let kind = other.type_of();
+            return Err(EvalError::new(format!("invalid qualifier type: {}", kind.runtime_name())));
+        }
+    }
+    match value {
+        Value::Map(map) => match map.find(key)? {
+            None if !optional => Err(no_such_key(key)),
+            found => Ok(found),
+        },
+        Value::List(list) => element(list, key, optional),
+        _ if optional => Ok(None),
+        _ => Err(no_such_key(key)),
+    }
+}
+
+fn element<'a>(list: &List<'a>, key: &Value<'a>, optional: bool) -> Result<Option<Value<'a>>, EvalError> {
+    let index = index_of(key)?;
+    match usize::try_from(index).ok().and_then(|index| list.get(index)) {
+        Some(item) => item.map(Some),
+        None if optional => Ok(None),
+        None => Err(EvalError::of(ErrorKind::IndexOutOfBounds, format!("index out of bounds: {key}"))),
+    }
+}
+
+/// A number as the index of a list.
+pub(crate) fn index_of(key: &Value<'_>) -> Result<i64, EvalError> {
+    let number = match key {
+        Value::Int(index) => Some(*index),
+        Value::Uint(index) => i64::try_from(*index).ok(),
+        Value::Double(index) => lossless_int(*index),
+        other => {
+            let kind = other.type_of();
+            return Err(EvalError::new(format!("unsupported index type '{}' in list", kind.runtime_name())));
+        }
+    };
+    number.ok_or_else(|| EvalError::new(format!("unsupported index value {key} in list")))
+}

@@ -1,0 +1,240 @@
+//! Maps: JSON objects where they are, and maps made during evaluation.
+
+use super::shape::{Shape, ShapeKind};
+use super::{Text, Value, equal};
+use crate::eval::EvalError;
+use serde_json::{Map as JsonMap, Value as Json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How many entries a map may have before its keys are hashed.
+const SMALL: usize = 8;
+
+/// A map or an object.
+#[derive(Clone, Debug)]
+pub enum Map<'a> {
+    /// A JSON object and its shape.
+    Json(&'a JsonMap<String, Json>, &'a Shape),
+    /// A map made during evaluation.
+    Entries(Arc<Entries<'a>>),
+    /// A message of the type with this name.
+    Named(Arc<str>, Arc<Entries<'a>>),
+}
+
+/// The entries of a map made during evaluation, in the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub struct Entries<'a> {
+    entries: Vec<(Value<'a>, Value<'a>)>,
+    places: HashMap<Key, usize>,
+}
+
+/// A key that can be hashed. Integers and unsigned integers of one value are different keys; looking up tries both.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(u64),
+    String(Arc<str>),
+}
+
+impl Key {
+    pub(crate) fn of(value: &Value<'_>) -> Option<Key> {
+        Some(match value {
+            Value::Null => Key::Null,
+            Value::Bool(value) => Key::Bool(*value),
+            Value::Int(value) => Key::Int(*value),
+            Value::Uint(value) => Key::Uint(*value),
+            Value::Double(value) => Key::Double((value + 0.0).to_bits()),
+            Value::String(Text::Shared(text)) => Key::String(text.clone()),
+            Value::String(Text::Borrowed(text)) => Key::String((*text).into()),
+            _ => return None,
+        })
+    }
+}
+
+fn is_same_key(one: &Value<'_>, other: &Value<'_>) -> bool {
+    match (one, other) {
+        (Value::Bool(one), Value::Bool(other)) => one == other,
+        (Value::Int(one), Value::Int(other)) => one == other,
+        (Value::Uint(one), Value::Uint(other)) => one == other,
+        (Value::Double(one), Value::Double(other)) => one == other,
+        (Value::String(one), Value::String(other)) => **one == **other,
+        (Value::Null, Value::Null) => true,
+        _ => false,
+    }
+}
+
+impl<'a> Entries<'a> {
+    /// Sets the value of a key. Keys that are no scalars are refused.
+    pub(crate) fn insert(&mut self, key: Value<'a>, value: Value<'a>) -> Result<(), EvalError> {
+        if Key::of(&key).is_none() {
+            return Err(EvalError::new(format!("unsupported key type: {}", key.type_of().runtime_name())));
+        }
+        match self.place(&key) {
+            Some(place) => self.entries[place].1 = value,
+            None => {
+                self.entries.push((key, value));
+                self.index();
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a key out.
+    pub(crate) fn remove(&mut self, key: &Value<'a>) {
+        if let Some(place) = self.place(key) {
+            self.entries.remove(place);
+            self.places.clear();
+            self.index();
+        }
+    }
+
+    fn index(&mut self) {
+        if self.entries.len() <= SMALL {
+            return;
+        }
+        let known = self.places.len();
+        for (place, (key, _)) in self.entries.iter().enumerate().skip(known) {
+            if let Some(key) = Key::of(key) {
+                self.places.insert(key, place);
+            }
+        }
+    }
+
+    fn place(&self, key: &Value<'_>) -> Option<usize> {
+        if self.entries.len() <= SMALL {
+            return self.entries.iter().position(|(known, _)| is_same_key(known, key));
+        }
+        self.places.get(&Key::of(key)?).copied()
+    }
+
+    /// Whether there is this key.
+    pub(crate) fn contains(&self, key: &Value<'_>) -> bool {
+        self.find(key).is_some()
+    }
+
+    fn find(&self, key: &Value<'_>) -> Option<Value<'a>> {
+        let get = |key: &Value<'_>| self.place(key).map(|place| self.entries[place].1.clone());
+        get(key).or_else(|| match key {
+            Value::Double(number) => {
+                let int = equal::lossless_int(*number).and_then(|int| get(&Value::Int(int)));
+                int.or_else(|| equal::lossless_uint(*number).and_then(|uint| get(&Value::Uint(uint))))
+            }
+            Value::Int(number) => u64::try_from(*number).ok().and_then(|uint| get(&Value::Uint(uint))),
+            Value::Uint(number) => i64::try_from(*number).ok().and_then(|int| get(&Value::Int(int))),
+            _ => None,
+        })
+    }
+}
+
+impl<'a> Map<'a> {
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Map::Json(entries, _) => entries.len(),
+            Map::Entries(entries) | Map::Named(_, entries) => entries.entries.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A map of these entries.
+    ///
+    /// # Errors
+    /// If a key is no scalar.
+    pub fn of(entries: impl IntoIterator<Item = (Value<'a>, Value<'a>)>) -> Result<Map<'a>, EvalError> {
+        let mut map = Entries::default();
+        for (key, value) in entries {
+            map.insert(key, value)?;
+        }
+        Ok(Map::Entries(Arc::new(map)))
+    }
+
+    /// The value of a key, if there is one.
+    ///
+    /// # Errors
+    /// If the key cannot be one of this map, or if the JSON value does not fit the declared shape.
+    pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, EvalError> {
+        match self {
+            Map::Json(entries, shape) => match key {
+                Value::String(key) => find_json(entries, shape, key),
+                _ if shape.is_any() => Ok(None),
+                _ => Err(EvalError::no_such_overload()),
+            },
+            Map::Entries(entries) | Map::Named(_, entries) => Ok(entries.find(key)),
+        }
+    }
+
+    /// The same for a key that is text.
+    pub(crate) fn find_text(&self, key: &str) -> Result<Option<Value<'a>>, EvalError> {
+        match self {
+            Map::Json(entries, shape) => find_json(entries, shape, key),
+            Map::Entries(entries) | Map::Named(_, entries) => Ok(entries.find(&Value::text(key))),
+        }
+    }
+
+    /// The keys in order.
+    pub fn keys(&self) -> Vec<Value<'a>> {
+        match self {
+            Map::Json(entries, shape) => {
+                entries.keys().filter_map(|key| shape.key_name(key)).map(Value::text).collect()
+            }
+            Map::Entries(entries) | Map::Named(_, entries) => {
+                entries.entries.iter().map(|(key, _)| key.clone()).collect()
+            }
+        }
+    }
+
+    /// The entries in order.
+    pub fn entries(&self) -> impl Iterator<Item = Result<(Value<'a>, Value<'a>), EvalError>> + '_ {
+        self.keys().into_iter().filter_map(|key| match self.find(&key) {
+            Ok(Some(value)) => Some(Ok((key, value))),
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    pub(crate) fn shape(&self) -> Option<&'a Shape> {
+        match self {
+            Map::Json(_, shape) => (!shape.is_any()).then_some(shape),
+            Map::Entries(_) | Map::Named(..) => None,
+        }
+    }
+}
+
+fn find_json<'a>(
+    entries: &'a JsonMap<String, Json>,
+    shape: &'a Shape,
+    key: &str,
+) -> Result<Option<Value<'a>>, EvalError> {
+    match &shape.kind {
+        ShapeKind::Any => Ok(entries.get(key).map(Value::json)),
+        ShapeKind::Map(values) => entries.get(key).map(|value| values.adapt(value)).transpose(),
+        ShapeKind::Object(object) => {
+            let Some(field) = object.fields.get(key) else {
+                return Ok(None);
+            };
+            match entries.get(&*field.json_name) {
+                None | Some(Json::Null) => Ok(None),
+                Some(value) => field.shape.adapt(value).map(Some),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+impl Shape {
+    /// What a JSON key is called in expressions; keys that are not declared have no name.
+    fn key_name<'a>(&'a self, key: &'a str) -> Option<&'a str> {
+        match &self.kind {
+            ShapeKind::Any | ShapeKind::Map(_) => Some(key),
+            ShapeKind::Object(object) => object.cel_name(key),
+            _ => None,
+        }
+    }
+}
