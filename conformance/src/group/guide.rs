@@ -96,10 +96,10 @@ impl Place {
         let (path, kubeconfig) = (directory.path(), directory.path().join("kubeconfig"));
         symlink(kubectl, path.join("kubectl")).map_err(|error| error.to_string())?;
         symlink(built("hello")?, path.join("greeter")).map_err(|error| error.to_string())?;
-        let [port, face] = [free_port()?, free_port()?];
+        let [port, http_port] = [free_port()?, free_port()?];
         let mut up = Command::new(built("flyball-cli")?);
         up.args(["up", "--port", &port.to_string(), "--data"]).arg(path.join("data"));
-        up.arg("--kubeconfig").arg(&kubeconfig).env("PORT", face.to_string());
+        up.arg("--kubeconfig").arg(&kubeconfig).env("PORT", http_port.to_string());
         let cluster = started(&mut up)?;
         let begun = Instant::now();
         while !kubeconfig.exists() {

@@ -98,13 +98,13 @@ impl Drop for Flyball {
     }
 }
 
-fn spawn(program: &Path, directory: &Path, [port, face]: [u16; 2]) -> Result<Child, String> {
+fn spawn(program: &Path, directory: &Path, [port, http_port]: [u16; 2]) -> Result<Child, String> {
     Command::new(program)
         .args(["up", "--port", &port.to_string(), "--data"])
         .arg(directory.join("data"))
         .arg("--kubeconfig")
         .arg(directory.join("kubeconfig"))
-        .env("PORT", face.to_string())
+        .env("PORT", http_port.to_string())
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| format!("start {}: {error}", program.display()))

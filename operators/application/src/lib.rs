@@ -1,10 +1,10 @@
 //! The Application operator: an image, a number of replicas and a configuration become a Deployment, a Service and a
-//! ConfigMap. `face` offers the same over plain HTTP.
+//! ConfigMap. `http_api` offers the same over plain HTTP.
 
 pub mod api;
 pub mod application;
 pub mod desired;
-pub mod face;
+pub mod http_api;
 pub mod status;
 
 use api::Application;
@@ -15,7 +15,7 @@ use k8s_openapi::api::{
 };
 use kube::CustomResourceExt;
 
-/// The operator, without its HTTP face.
+/// The operator, without its HTTP API.
 pub fn operator() -> Operator {
     let controller = Controller::new(application::reconcile)
         .owns::<Deployment>()
