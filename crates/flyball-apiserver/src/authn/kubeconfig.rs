@@ -1,10 +1,11 @@
-//! The file that tells kubectl and every other client where the server is, and who they are.
+//! The kubeconfig: the address of the server and the credentials of a client.
 
 use crate::authn::identity::{Authority, AuthorityError, User};
 use crate::encoding::yaml;
 use base64::prelude::{BASE64_STANDARD, Engine};
+use flyball_host::private;
 use serde_json::json;
-use std::io::{self, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const MARK: &str = "# Written by flyball.\n";
@@ -12,8 +13,8 @@ const MARK: &str = "# Written by flyball.\n";
 /// Why a kubeconfig was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Somebody else's file is there.
-    #[error("{} was not written by flyball and is left alone: name another file", path.display())]
+    /// The file exists and another program wrote it.
+    #[error("{} was not written by flyball: choose another file", path.display())]
     NotOurs {
         /// The file.
         path: PathBuf,
@@ -26,7 +27,7 @@ pub enum WriteError {
         /// Why.
         source: io::Error,
     },
-    /// There is no certificate for it.
+    /// The client certificate could not be created.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
 }
@@ -51,38 +52,40 @@ pub fn kubeconfig(authority: &Authority, server: &str, user: &User) -> Result<St
     Ok(format!("{MARK}{}", yaml::write(&config)))
 }
 
-/// Writes the admin's kubeconfig, over one of ours but never over somebody else's.
+/// Writes the admin's kubeconfig with mode 0600. A file that flyball did not write is not replaced.
 pub fn write(path: &Path, authority: &Authority, server: &str) -> Result<(), WriteError> {
     let failed = |source| WriteError::Write { path: path.to_owned(), source };
-    match std::fs::read_to_string(path) {
-        Ok(text) if !text.is_empty() && !text.starts_with(MARK) => {
-            return Err(WriteError::NotOurs { path: path.to_owned() });
-        }
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
+    if !is_replaceable(path).map_err(failed)? {
+        return Err(WriteError::NotOurs { path: path.to_owned() });
     }
     let text = kubeconfig(authority, server, &User::admin())?;
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(failed)?;
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        private::create_directory(directory).map_err(failed)?;
     }
-    write_private(path, &text).map_err(failed)
+    private::write(path, text.as_bytes()).map_err(failed)
 }
 
-/// Writes a file that only its owner may read.
-pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(text.as_bytes())
+/// Whether a path is free, or has a file that is empty or that flyball wrote.
+fn is_replaceable(path: &Path) -> io::Result<bool> {
+    // Opening anything but a file, such as a named pipe, could block.
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => return Ok(false),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    }
+    let mut start = Vec::new();
+    std::fs::File::open(path)?.take(MARK.len() as u64).read_to_end(&mut start)?;
+    Ok(start.is_empty() || start == MARK.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[tokio::test]
-    async fn somebody_elses_kubeconfig_is_left_alone() {
+    async fn a_kubeconfig_of_another_program_is_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let (ours, theirs) = (directory.path().join("sub/ours"), directory.path().join("theirs"));
         std::fs::write(&theirs, "apiVersion: v1\nkind: Config\n").unwrap();
@@ -93,10 +96,21 @@ mod tests {
         let error = write(&theirs, &authority, "https://127.0.0.1:3").unwrap_err();
 
         assert!(std::fs::read_to_string(&ours).unwrap().contains("server: https://127.0.0.1:2"));
-        assert!(
-            error
-                .to_string()
-                .ends_with("theirs was not written by flyball and is left alone: name another file")
-        );
+        assert!(error.to_string().ends_with("theirs was not written by flyball: choose another file"));
+    }
+
+    #[tokio::test]
+    async fn an_existing_kubeconfig_becomes_private_and_a_reader_never_sees_half_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kubeconfig");
+        let authority = Authority::generate().unwrap();
+        write(&path, &authority, "https://127.0.0.1:1").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        let (old, mut reader) = (std::fs::read_to_string(&path).unwrap(), std::fs::File::open(&path).unwrap());
+
+        write(&path, &authority, "https://127.0.0.1:2").unwrap();
+
+        assert_eq!(io::read_to_string(&mut reader).unwrap(), old);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -37,7 +37,7 @@ fn text(value: &[u8]) -> Option<String> {
 }
 
 /// The contents of an element with that tag, and what follows it.
-fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+pub(super) fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let [first, length, rest @ ..] = bytes else { return None };
     if *first != tag {
         return None;
