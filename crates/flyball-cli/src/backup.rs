@@ -1,4 +1,4 @@
-//! `flyball backup` and `flyball restore`: a cluster as one file, and a cluster of that file.
+//! `flyball backup` and `flyball restore`: write a cluster to one file, and create a data directory from that file.
 
 use crate::{control, etcd::EtcdOptions, failure::Failure, home};
 use clap::Args;
@@ -8,51 +8,50 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Writes everything that a cluster keeps into one file, as of one moment, and verifies the file.
+/// Writes a consistent snapshot of a cluster to one file, and verifies the file.
 ///
-/// A cluster that runs goes on meanwhile: `flyball up` on the same data directory writes the file itself. What identifies
-/// the cluster, DIR/authority, is not in the file; copy it too if its clients and tokens are to be trusted after a restore.
+/// A running cluster stays available: `flyball up` on the same data directory writes the file. The file does not contain the
+/// certificate authority; copy DIR/authority too if existing kubeconfigs must work after a restore.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   flyball backup monday.backup                       the cluster in ~/.local/share/flyball
-  flyball backup monday.backup --data /var/flyball   another one
+  flyball backup monday.backup --data /var/flyball   the cluster in another directory
   flyball backup monday.backup --etcd http://localhost:2379
 
-A file of that name is replaced, and only by a whole one. A cluster that was started with --memory has none.
-Exit code: 0 the file is whole, 1 it could not be written, 2 bad arguments.")]
+An existing file is replaced when the new one is complete. A cluster that was started with --memory has no backup.
+Exit code: 0 written and verified, 1 failed, 2 invalid arguments.")]
 pub struct Backup {
     /// The file to write
     file: PathBuf,
-    /// The directory that the cluster is kept in [default: ~/.local/share/flyball]
+    /// The data directory of the cluster [default: ~/.local/share/flyball]
     #[arg(long, value_name = "DIR", conflicts_with = "endpoints")]
     data: Option<PathBuf>,
     #[command(flatten)]
     etcd: EtcdOptions,
 }
 
-/// Makes a data directory of a file that `flyball backup` wrote.
+/// Creates a data directory from a file that `flyball backup` wrote.
 ///
-/// The cluster in it is as it was, and every client reads it anew. The file is verified first; where anything is wrong with
-/// it, or with the directory, nothing is changed.
+/// The file is verified first. If the file or the directory is invalid, nothing is changed. Clients of the cluster list again.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   flyball restore monday.backup --data /var/restored
   flyball up --data /var/restored
 
-A backup of a cluster on etcd may be restored into a directory too. To put one back onto etcd, use etcd's own snapshots.
-Exit code: 0 the cluster is there, 1 it could not be restored, 2 bad arguments.")]
+A backup of a cluster on etcd can be restored into a directory. To restore into etcd, use etcd's own snapshots.
+Exit code: 0 restored, 1 failed, 2 invalid arguments.")]
 pub struct Restore {
     /// The file to read
     file: PathBuf,
-    /// The directory to keep the cluster in; there must be no cluster in it
+    /// The data directory to create; it must not contain a cluster
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
 }
 
 impl Backup {
-    /// Writes the file, or asks who has the directory open to write it.
+    /// Writes the file, or asks the process that has the directory open to write it.
     pub async fn run(self) -> Result<(), Failure> {
         let file = absolute(&self.file)?;
         let written = if self.etcd.is_wanted() {
@@ -70,7 +69,7 @@ impl Backup {
 }
 
 impl Restore {
-    /// Makes the directory.
+    /// Creates the directory.
     pub async fn run(self) -> Result<(), Failure> {
         let store = self.data.join("store");
         let written = Store::restore(&self.file, &store).await?;
@@ -81,7 +80,7 @@ impl Restore {
     }
 }
 
-/// Backs up a cluster that does not run; makes none where there is none.
+/// Backs up a cluster that is not running; creates nothing if there is no cluster.
 async fn of_directory(data: &Path, file: &Path) -> Result<Written, Failure> {
     let path = data.join("store");
     if !path.exists() {
@@ -93,7 +92,7 @@ async fn of_directory(data: &Path, file: &Path) -> Result<Written, Failure> {
     Ok(written?)
 }
 
-/// The path as another process sees it.
+/// The absolute path, which does not depend on the working directory of the process that writes it.
 fn absolute(file: &Path) -> Result<PathBuf, Failure> {
     let here = env::current_dir().map_err(|source| Failure::Read { path: ".".into(), source })?;
     Ok(here.join(file))

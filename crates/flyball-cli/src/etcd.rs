@@ -1,4 +1,4 @@
-//! The options that put the cluster on etcd.
+//! The options for a cluster that is stored on etcd.
 
 use crate::failure::Failure;
 use clap::Args;
@@ -8,13 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where etcd is, and how it is reached; the names are kube-apiserver's.
+/// The address and credentials of etcd; the option names are kube-apiserver's.
 #[derive(Args)]
 pub struct EtcdOptions {
-    /// Keep the cluster on etcd: the members, as http://host:2379,…
+    /// Store the cluster on etcd: its endpoints, as http://host:2379,…
     #[arg(long = "etcd", value_name = "ENDPOINTS", value_delimiter = ',')]
     endpoints: Vec<String>,
-    /// What the keys in etcd begin with
+    /// The prefix of all keys in etcd
     #[arg(
         long = "etcd-prefix",
         value_name = "PREFIX",
@@ -22,16 +22,16 @@ pub struct EtcdOptions {
         requires = "endpoints"
     )]
     prefix: String,
-    /// The authority that signed etcd's certificates
+    /// The certificate authority of etcd's certificates
     #[arg(long = "etcd-cafile", value_name = "FILE", requires = "endpoints")]
     authority: Option<PathBuf>,
-    /// The certificate to show to etcd
+    /// The client certificate for etcd
     #[arg(long = "etcd-certfile", value_name = "FILE", requires_all = ["authority", "key"])]
     certificate: Option<PathBuf>,
-    /// The key of that certificate
+    /// The private key of the client certificate
     #[arg(long = "etcd-keyfile", value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
-    /// The user to log in to etcd as
+    /// The user name and password for etcd
     #[arg(
         long = "etcd-user",
         value_name = "NAME:PASSWORD",
@@ -42,12 +42,12 @@ pub struct EtcdOptions {
 }
 
 impl EtcdOptions {
-    /// Whether the cluster is to be on etcd.
+    /// Whether the cluster is stored on etcd.
     pub fn is_wanted(&self) -> bool {
         !self.endpoints.is_empty()
     }
 
-    /// What the report calls it.
+    /// The endpoints and the prefix, for the report.
     pub fn place(&self) -> String {
         format!("{} under {}", self.endpoints.join(","), self.prefix)
     }

@@ -1,11 +1,11 @@
-//! Why a command failed, as one sentence.
+//! The errors of the commands, each printed as one sentence.
 
-use std::error::Error;
+use std::{error::Error, io, path::PathBuf};
 
-/// What a command could not do.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    #[error("there is no home directory to keep the cluster in: name one with --data DIR, or use --memory")]
+    #[error("no home directory for the data directory: set HOME, or use --data DIR or --memory")]
     NoHome,
     #[error(transparent)]
     Store(#[from] flyball_store::Error),
@@ -19,31 +19,43 @@ pub enum Failure {
     Kubeconfig(#[from] flyball_apiserver::authn::kubeconfig::WriteError),
     #[error("{0}")]
     Operator(flyball::Error),
-    #[error("--etcd-user is NAME:PASSWORD")]
+    #[error("invalid --etcd-user: expected NAME:PASSWORD")]
     EtcdUser,
     #[error("read {}", path.display())]
     Read {
-        path: std::path::PathBuf,
+        path: PathBuf,
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
-    #[error("there is no cluster in {}: name its directory with --data DIR, or its etcd with --etcd", path.display())]
-    NoCluster { path: std::path::PathBuf },
-    #[error("talk over {}", path.display())]
+    #[error("prepare the data directory {}", path.display())]
+    DataDirectory {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("use {} for the kubeconfig (choose another file with --kubeconfig)", path.display())]
+    TemporaryDirectory {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("no cluster in {}: set its directory with --data DIR, or its etcd with --etcd", path.display())]
+    NoCluster { path: PathBuf },
+    #[error("use the control socket {}", path.display())]
     Control {
-        path: std::path::PathBuf,
+        path: PathBuf,
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
-    #[error("the cluster that runs in this directory says: {0}")]
+    #[error("the running cluster refused the backup: {0}")]
     Refused(String),
-    #[error("a running cluster can only be told the name of a file that is text in one line")]
+    #[error("invalid file name: the running cluster takes UTF-8 without line breaks")]
     FileName,
     #[error("wait for Ctrl-C")]
-    Signal(#[source] std::io::Error),
+    Signal(#[source] io::Error),
 }
 
-/// The failure and everything behind it, in one line.
+/// The failure and its sources, in one line.
 pub fn sentence(failure: &Failure) -> String {
     let mut text = failure.to_string();
     let mut source = failure.source();

@@ -24,15 +24,16 @@ struct Arguments {
 enum Command {
     /// Run a Kubernetes cluster and the Application operator in this process
     Up(up::Up),
-    /// Write everything that a cluster keeps into one file, while it runs or not
+    /// Write a consistent snapshot of a cluster, running or not, to one file
     Backup(backup::Backup),
-    /// Make a data directory of such a file
+    /// Create a data directory from such a file
     Restore(backup::Restore),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    flyball_host::private::restrict_new_files();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let done = match arguments.command {

@@ -1,12 +1,14 @@
-//! `flyball up`: the cluster, the Application operator and its HTTP face in one process, until Ctrl-C.
+//! `flyball up`: the cluster, the Application operator and its HTTP API in one process, until Ctrl-C.
 
 use crate::{control::Control, etcd::EtcdOptions, failure::Failure, home};
+use application::http_api::HttpApi;
 use clap::Args;
 use flyball_apiserver::{
     authn::{identity::Authority, kubeconfig},
     http::serve::{Config, Serving, serve},
 };
 use flyball_cluster::Cluster;
+use flyball_host::limits;
 use flyball_store::Store;
 use std::{
     net::SocketAddr,
@@ -16,20 +18,20 @@ use std::{
 
 /// Runs a Kubernetes cluster and the Application operator in this process, until Ctrl-C.
 ///
-/// kubectl and every other client use it through the kubeconfig that it writes. The operator's HTTP face listens on PORT,
-/// 3000 unless set.
+/// kubectl and other clients use it through the kubeconfig that it writes. The operator's HTTP API listens on HOST and PORT,
+/// by default 127.0.0.1 and 3000, and serves requests to localhost, to HOST and to the names in ALLOWED_HOSTS.
 #[derive(Args)]
 pub struct Up {
-    /// Keep nothing: the cluster is gone when it stops
+    /// Keep the cluster in memory: it is lost when the process stops
     #[arg(long, conflicts_with_all = ["data", "endpoints"])]
     memory: bool,
-    /// The directory that the cluster, or on etcd what identifies it, is kept in [default: ~/.local/share/flyball]
+    /// The data directory; with --etcd it holds the certificate authority only [default: ~/.local/share/flyball]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The port of the API server; 0 takes any that is free
+    /// The port of the API server; 0 chooses a free one
     #[arg(long, default_value_t = 6443)]
     port: u16,
-    /// Where to write the kubeconfig [default: kubeconfig in the data directory]
+    /// The kubeconfig to write [default: kubeconfig in the data directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     #[command(flatten)]
@@ -37,19 +39,16 @@ pub struct Up {
 }
 
 impl Up {
-    /// Starts everything, says what was started, and stops it all in order when asked to.
+    /// Starts everything, reports the addresses, and stops in order on Ctrl-C or SIGTERM.
     pub async fn run(self) -> Result<(), Failure> {
+        limits::raise_open_files();
         let data = if self.memory {
             None
         } else {
-            Some(self.data.map_or_else(home::data, Ok)?)
+            Some(self.data.clone().map_or_else(home::data, Ok)?)
         };
-        let (store, authority) = match &data {
-            Some(data) if self.etcd.is_wanted() => (self.etcd.open().await?, Authority::open(&data.join("authority"))?),
-            Some(data) => (Store::open(data.join("store")).await?, Authority::open(&data.join("authority"))?),
-            None => (Store::memory(), Authority::generate()?),
-        };
-        // On etcd others may write too, and a backup is taken there.
+        let (store, authority) = self.open(data.as_deref()).await?;
+        // On etcd other processes may write too, and etcd has its own backups.
         let control = match &data {
             Some(data) if !self.etcd.is_wanted() => Some(Control::listen(data, store.clone())?),
             _ => None,
@@ -59,22 +58,18 @@ impl Up {
         let address = SocketAddr::from(([127, 0, 0, 1], self.port));
         let config = Config { address, hosts: Vec::new(), authority: authority.clone() };
         let serving = serve(cluster.api_server().clone(), config).await?;
-        let default = || match &data {
-            Some(data) => data.join("kubeconfig"),
-            None => home::temporary_kubeconfig(serving.address().port()),
+        let http_api = HttpApi::listen().await.map_err(Failure::Operator)?;
+        // All ports are bound: a start that fails before here leaves the kubeconfig of another process alone.
+        let kubeconfig = match (&self.kubeconfig, &data) {
+            (Some(file), _) => file.clone(),
+            (None, Some(data)) => data.join("kubeconfig"),
+            (None, None) => home::temporary_kubeconfig(serving.address().port())?,
         };
-        let file = self.kubeconfig.clone().unwrap_or_else(default);
-        kubeconfig::write(&file, &authority, &serving.url())?;
-        let face = application::face::address().map_err(Failure::Operator)?;
-        drop(application::face::listen().await.map_err(Failure::Operator)?);
-        let operator = application::operator().task("http", application::face::run);
+        kubeconfig::write(&kubeconfig, &authority, &serving.url())?;
+        let report = report(&serving, &self.storage(data.as_deref()), &kubeconfig, http_api.address());
+        let operator = application::operator().task("http", move |client| http_api.clone().serve(client));
         let running = operator.start(cluster.client()).await.map_err(Failure::Operator)?;
-        let kept = match &data {
-            Some(_) if self.etcd.is_wanted() => format!("kept on {}", self.etcd.place()),
-            Some(data) => format!("kept in {}", home::show(data)),
-            None => "in memory: nothing is kept".to_owned(),
-        };
-        println!("{}", report(&serving, &kept, &file, face));
+        println!("{report}");
         stopped().await?;
         println!("stopping");
         drop(control);
@@ -83,14 +78,35 @@ impl Up {
         serving.stop().await;
         Ok(())
     }
+
+    async fn open(&self, data: Option<&Path>) -> Result<(Store, Authority), Failure> {
+        let Some(data) = data else {
+            return Ok((Store::memory(), Authority::generate()?));
+        };
+        home::prepare(data)?;
+        let store = match self.etcd.is_wanted() {
+            true => self.etcd.open().await?,
+            false => Store::open(data.join("store")).await?,
+        };
+        Ok((store, Authority::open(&data.join("authority"))?))
+    }
+
+    /// Where the cluster is stored, for the report.
+    fn storage(&self, data: Option<&Path>) -> String {
+        match data {
+            Some(_) if self.etcd.is_wanted() => format!("stored on {}", self.etcd.place()),
+            Some(data) => format!("stored in {}", home::show(data)),
+            None => "in memory".to_owned(),
+        }
+    }
 }
 
-fn report(serving: &Serving, kept: &str, kubeconfig: &Path, face: SocketAddr) -> String {
+fn report(serving: &Serving, storage: &str, kubeconfig: &Path, http_api: SocketAddr) -> String {
     let (version, kubeconfig) = (flyball_apiserver::version::git_version(), home::show(kubeconfig));
     format!(
         "\
-cluster     {url}  Kubernetes {version}, {kept}
-operator    Application, http://{face}
+cluster     {url}  Kubernetes {version}, {storage}
+operator    Application, http://{http_api}
 kubeconfig  {kubeconfig}
 
 Next, in another terminal:
@@ -103,7 +119,7 @@ Ctrl-C stops everything.",
     )
 }
 
-/// Waits for Ctrl-C, or for whoever started us to ask for an end.
+/// Waits for Ctrl-C or SIGTERM.
 async fn stopped() -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::Signal)?;

@@ -1,4 +1,4 @@
-//! `flyball backup` and `flyball restore` as commands. The cluster that runs meanwhile takes a second to start.
+//! `flyball backup` and `flyball restore` as processes. The cluster that they use takes a second to start.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -71,13 +71,13 @@ fn a_cluster_that_does_not_run_is_backed_up_too() {
 }
 
 #[test]
-fn what_cannot_be_backed_up_or_restored_is_said() {
+fn invalid_backups_and_directories_are_refused() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("thesis"), "ten years").unwrap();
     for (words, expected) in [
         (
             ["backup", "file", "--data", "none"],
-            "there is no cluster in none: name its directory with --data DIR, or its etcd with --etcd",
+            "no cluster in none: set its directory with --data DIR, or its etcd with --etcd",
         ),
         (
             ["restore", "missing", "--data", "new"],
@@ -95,13 +95,13 @@ fn what_cannot_be_backed_up_or_restored_is_said() {
 }
 
 #[test]
-fn a_write_that_the_running_cluster_refuses_is_said() {
+fn an_error_of_the_running_cluster_is_reported() {
     let place = tempfile::tempdir().unwrap();
     let running = up(place.path(), "one");
     let output = run(place.path(), &["backup", "nowhere/file", "--data", "one"]);
     let error = text(&output.stderr);
     assert!(
-        error.starts_with("flyball: the cluster that runs in this directory says: write the backup "),
+        error.starts_with("flyball: the running cluster refused the backup: write the backup "),
         "{error}"
     );
     assert!(error.ends_with("No such file or directory (os error 2)\n"), "{error}");
