@@ -102,7 +102,7 @@ async fn bad_input_is_refused_with_the_message_of_the_api_server() {
 
 fn post(body: impl Into<Body>) -> Request<Body> {
     let request = Request::post(APPLICATIONS).header("host", "localhost");
-    request.header("content-type", "application/json").body(body.into()).unwrap()
+    request.header("content-type", "application/json").body(body.into()).expect("a request")
 }
 
 #[tokio::test(start_paused = true)]
