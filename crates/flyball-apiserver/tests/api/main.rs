@@ -5,10 +5,13 @@
 mod ask;
 mod builtins;
 mod custom;
+mod definitions;
 mod deleting;
 mod limits;
 mod listing;
 mod objects;
 mod sharing;
+mod slow_store;
+mod versions;
 mod watching;
 mod writing;
