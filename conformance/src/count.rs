@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::answers;
+use crate::cel::{self, rules};
 use crate::corpus::{self, family, recorded};
 use crate::requests::{self, script};
 use crate::sequences;
@@ -38,6 +39,7 @@ pub fn all() -> Result<Vec<Count>, String> {
         count("validation and defaulting of custom resources", in_families(is_custom), 100),
         count("validation and defaulting of built-in kinds", in_families(is_built_in), 150),
         count("non-structural definitions", non_structural()?, 40),
+        count("validation rules in CEL", rules::count(&rules::read_all(&cel::directory())?), 300),
         count("protobuf round trips", answers::read()?.len(), 60),
         count("cases in all", families.iter().map(|family| family.cases.len()).sum(), 500),
     ])

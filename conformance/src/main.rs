@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 use conformance::answers;
+use conformance::cel::{self, decide, rules};
 use conformance::corpus::{self, ask, family, recorded};
 use conformance::count;
 use conformance::group;
@@ -45,6 +46,12 @@ enum Action {
     /// Ask the real server every case of `corpus/` anew, every sequence of applies and every
     /// answer in protobuf; write down what it answers
     Observe,
+    /// Ask the real server the validation rules of `corpus/cel` anew; write down what it answers
+    ObserveCel {
+        /// Only the files whose names contain this
+        #[arg(default_value = "")]
+        text: String,
+    },
     /// Say how many cases there are of each sort
     Count,
     /// Send the scripts of `requests/` to both servers, ours on a real etcd instead of in memory
@@ -106,6 +113,7 @@ async fn main() -> ExitCode {
             .map_err(|error| sentence(&error)),
         Some(Action::Count) => count(),
         Some(Action::Observe) => observe().await,
+        Some(Action::ObserveCel { text }) => observe_cel(&text).await,
         Some(Action::Leadership(options)) => leadership::run(&options).await,
         Some(Action::Replica(options)) => leadership::replica::run(&options).await.map_err(|error| error.to_string()),
         Some(Action::Record { directory, text }) => record(&directory, &text).await,
@@ -190,6 +198,18 @@ async fn observe() -> Result<(), String> {
         sequences::written::write(document, &outcomes)?;
         println!("{} sequences are in {}", outcomes.len(), document.path.display());
     }
+    Ok(())
+}
+
+async fn observe_cel(text: &str) -> Result<(), String> {
+    let mut documents = rules::read_all(&cel::directory())?;
+    documents.retain(|document| document.name.contains(text));
+    let reference = Reference::start().await.map_err(|error| sentence(&error))?;
+    let client = reference.admin.client().map_err(|error| sentence(&error))?;
+    let outcomes = decide::decide(&client, &documents, "").await?;
+    recorded::write(&cel::directory().join("recorded"), &outcomes)?;
+    let (rules, cases) = (rules::count(&documents), outcomes.len());
+    println!("{rules} rules in {cases} cases are in {}", cel::directory().display());
     Ok(())
 }
 

@@ -100,7 +100,7 @@ async fn define(session: &mut Session, family: &Family, definition: &Value) -> R
 }
 
 /// Where the cases live: a namespace, and the account that its pods run as.
-async fn prepare(session: &mut Session) -> Result<(), String> {
+pub(crate) async fn prepare(session: &mut Session) -> Result<(), String> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "corpus"}});
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}, "automountServiceAccountToken": false});
     session.send(&request("POST /api/v1/namespaces".into(), Some(namespace))).await?;
@@ -152,7 +152,7 @@ async fn replace(
 }
 
 /// `{code, warnings, body}` of an answer, without what belongs to the moment.
-fn shown(normal: &Normal, answer: &Answer) -> Value {
+pub(crate) fn shown(normal: &Normal, answer: &Answer) -> Value {
     let normal = normal.of(answer);
     let mut shown = Map::new();
     shown.insert("code".into(), normal["status"].clone());

@@ -1,6 +1,8 @@
 //! Group `corpus`: every case of `corpus/` to the real server and to ours, compared with what is written down.
 
-use crate::corpus::ask::{Outcomes, ask};
+use serde_json::Value;
+
+use crate::corpus::ask::ask;
 use crate::corpus::{directory, family, recorded};
 use crate::differences::{self, Differences};
 use crate::reference::{Error, Reference};
@@ -22,13 +24,18 @@ pub async fn ours(text: &str) -> Result<Vec<Finding>, String> {
 }
 
 async fn real(text: &str) -> Vec<Finding> {
+    real_with(async |client| judge("real", &client, text, &Differences::default()).await).await
+}
+
+/// What `judge` finds on a new control plane.
+pub(super) async fn real_with(judge: impl AsyncFnOnce(kube::Client) -> Result<Vec<Finding>, String>) -> Vec<Finding> {
     let reference = match Reference::start().await {
         Ok(reference) => reference,
         Err(Error::NoGo) => return vec![Finding::skipped("real", Error::NoGo.to_string())],
         Err(error) => return vec![Finding::check("real", Err(sentence(&error)))],
     };
     let found = match reference.admin.client() {
-        Ok(client) => judge("real", &client, text, &Differences::default()).await,
+        Ok(client) => judge(client).await,
         Err(error) => Err(sentence(&error)),
     };
     found.unwrap_or_else(|error| vec![Finding::check("real", Err(error))])
@@ -42,7 +49,7 @@ async fn judge(who: &str, client: &kube::Client, text: &str, explained: &Differe
     for (name, outcome) in &found {
         findings.push(Finding {
             case: format!("{who}/{name}"),
-            verdict: verdict(name, &expected, outcome, explained),
+            verdict: verdict(name, expected.get(name), outcome, explained),
         });
     }
     let gone = expected.keys().filter(|name| name.contains(text) && !found.contains_key(*name));
@@ -50,8 +57,9 @@ async fn judge(who: &str, client: &kube::Client, text: &str, explained: &Differe
     Ok(findings)
 }
 
-fn verdict(name: &str, expected: &Outcomes, outcome: &serde_json::Value, explained: &Differences) -> Verdict {
-    let Some(expected) = expected.get(name) else {
+/// An outcome beside the recorded one; `name` is what `differences.md` calls the case below `corpus/`.
+pub(super) fn verdict(name: &str, expected: Option<&Value>, outcome: &Value, explained: &Differences) -> Verdict {
+    let Some(expected) = expected else {
         return Verdict::Different("nothing is written down: run `conformance observe`".into());
     };
     let found = Pairs::default().differences(expected, outcome);
