@@ -1,7 +1,7 @@
 //! A cluster in this process: an API server, and the controllers that work on it.
 
 use crate::{collector, deployment, kinds::Kinds, kubelet, namespace, node, replica_set, scheduler, service_account};
-use flyball::{Operator, Running};
+use flyball::{EventPolicy, Operator, Running};
 use flyball_apiserver::{ApiServer, User};
 use flyball_store::Store;
 use http::{HeaderValue, Request, header::USER_AGENT};
@@ -67,8 +67,11 @@ fn operator(server: &ApiServer) -> Operator {
         .controller(namespace::controller(&kinds))
         .controller(service_account::controller())
         .controller(scheduler::controller())
-        .controller(kubelet::controller());
-    collector::controllers(&kinds).into_iter().fold(operator, Operator::controller)
+        .controller(kubelet::controller())
+        .controller(collector::definitions(&kinds))
+        // A real control plane's controllers log their failures and retry; they publish no event of them.
+        .events(EventPolicy { failures: false, ..EventPolicy::default() });
+    collector::controllers(&kinds).fold(operator, Operator::controller)
 }
 
 /// A client that says who it is, as every client does.

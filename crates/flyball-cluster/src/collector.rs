@@ -9,7 +9,7 @@ use crate::{
     kinds::{Kind, Kinds},
     owner, refusal,
 };
-use flyball::{Action, Context, Controller, Result};
+use flyball::{Action, Context, Controller, Reconciler, Result};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api,
@@ -25,12 +25,12 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// Keeps an owner until its dependents know it no more.
 const ORPHAN: &str = "orphan";
 
-/// The controllers of all built-in kinds, and the one that starts others as custom resources are defined.
-pub(crate) fn controllers(kinds: &Kinds) -> Vec<Controller> {
+pub(crate) use definition::definitions;
+
+/// The controllers of all built-in kinds; [`definitions`] starts those of custom resources.
+pub(crate) fn controllers(kinds: &Kinds) -> impl Iterator<Item = Controller<Object>> {
     let built_in = kinds.built_in().into_iter().filter(is_collected);
-    let mut controllers: Vec<_> = built_in.map(|kind| controller(kind, kinds)).collect();
-    controllers.push(definition::definitions(kinds));
-    controllers
+    built_in.map(|kind| controller(kind, kinds))
 }
 
 fn is_collected(kind: &Kind) -> bool {
@@ -38,26 +38,29 @@ fn is_collected(kind: &Kind) -> bool {
 }
 
 /// The controller of one kind.
-fn controller(kind: Kind, kinds: &Kinds) -> Controller {
+fn controller(kind: Kind, kinds: &Kinds) -> Controller<Object> {
     let resource = kind.resource.clone();
-    let collect = Arc::new(Collector { kind, kinds: kinds.clone() });
-    let terminating = collect.clone();
-    Controller::of(resource, move |object: Arc<Object>, ctx| {
-        let collect = collect.clone();
-        async move { collect.collect(&object.metadata, &ctx).await }
-    })
-    .terminating(move |object: Arc<Object>, ctx| {
-        let collect = terminating.clone();
-        async move { collect.let_go(&object.metadata, &ctx).await }
-    })
-    .follows_owners()
-    .follows_dependents()
+    let name = format!("garbage-collector-{}.{}", resource.plural, resource.group);
+    Controller::of(resource, Collector { kind, kinds: kinds.clone() })
+        .named(name.trim_end_matches('.'))
+        .follows_owners()
+        .follows_dependents()
 }
 
 /// Collects the objects of one kind.
 struct Collector {
     kind: Kind,
     kinds: Kinds,
+}
+
+impl Reconciler<Object> for Collector {
+    async fn reconcile(&self, object: Arc<Object>, ctx: Context) -> Result {
+        self.collect(&object.metadata, &ctx).await
+    }
+
+    async fn terminating(&self, object: Arc<Object>, ctx: Context) -> Result {
+        self.let_go(&object.metadata, &ctx).await
+    }
 }
 
 impl Collector {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use step::Step;
 
 /// The controller of Deployments.
-pub(crate) fn controller() -> Controller {
+pub(crate) fn controller() -> Controller<Deployment> {
     Controller::new(reconcile)
         .terminating(report)
         .owns::<ReplicaSet>()

@@ -6,7 +6,7 @@ mod timeline;
 
 use crate::{node, owner, pod, refusal};
 use address::Addresses;
-use flyball::{Action, Context, Controller, Event, Key, Result};
+use flyball::{Action, Context, Controller, Event, Key, Reconciler, Result};
 use k8s_openapi::api::core::v1::{Container, Namespace, Pod};
 use kube::{
     Api, ResourceExt,
@@ -23,25 +23,30 @@ const SHUTDOWN: Duration = Duration::from_secs(1);
 const NAME: &str = "kubelet";
 
 /// The controller that runs pods.
-pub(crate) fn controller() -> Controller {
-    let kubelet = Arc::new(Kubelet::default());
-    let (ending, gone) = (kubelet.clone(), kubelet.clone());
-    Controller::new(move |pod: Arc<Pod>, ctx| {
-        let kubelet = kubelet.clone();
-        async move { kubelet.run(&pod, &ctx).await }
-    })
-    .terminating(move |pod: Arc<Pod>, ctx| {
-        let kubelet = ending.clone();
-        async move { kubelet.end(&pod, &ctx).await }
-    })
-    .gone(move |key| gone.forget(key))
-    .reads::<PartialObjectMeta<Namespace>>()
+pub(crate) fn controller() -> Controller<Pod> {
+    Controller::new(Kubelet::default())
+        .named("kubelet")
+        .reads::<PartialObjectMeta<Namespace>>()
 }
 
 #[derive(Default)]
 struct Kubelet {
     timeline: Timeline,
     addresses: Addresses,
+}
+
+impl Reconciler<Pod> for Kubelet {
+    async fn reconcile(&self, pod: Arc<Pod>, ctx: Context) -> Result {
+        self.run(&pod, &ctx).await
+    }
+
+    async fn terminating(&self, pod: Arc<Pod>, ctx: Context) -> Result {
+        self.end(&pod, &ctx).await
+    }
+
+    fn gone(&self, key: &Key) {
+        self.forget(key);
+    }
 }
 
 impl Kubelet {

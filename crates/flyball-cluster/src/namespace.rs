@@ -17,10 +17,11 @@ use std::{sync::Arc, time::Duration};
 const FINALIZER: &str = "kubernetes";
 
 /// The controller of namespaces.
-pub(crate) fn controller(kinds: &Kinds) -> Controller {
+pub(crate) fn controller(kinds: &Kinds) -> Controller<Namespace> {
     let kinds = kinds.clone();
     let live = |_: Arc<Namespace>, _: Context| async { Ok(Action::await_change()) };
     Controller::new(live)
+        .named("namespace")
         .terminating(move |namespace, ctx| {
             let kinds = kinds.clone();
             async move { empty(namespace, ctx, kinds).await }

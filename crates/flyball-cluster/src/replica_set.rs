@@ -15,7 +15,7 @@ use status::Pods;
 use std::sync::Arc;
 
 /// The controller of ReplicaSets.
-pub(crate) fn controller() -> Controller {
+pub(crate) fn controller() -> Controller<ReplicaSet> {
     Controller::new(reconcile)
         .terminating(report)
         .owns::<Pod>()

@@ -12,8 +12,9 @@ use std::sync::Arc;
 const NAME: &str = "default-scheduler";
 
 /// The controller that schedules pods.
-pub(crate) fn controller() -> Controller {
+pub(crate) fn controller() -> Controller<Pod> {
     Controller::new(schedule)
+        .named("scheduler")
         .reads::<Node>()
         .watches(|_: Arc<Node>, cache| waiting(&cache))
         .watches(freed)

@@ -12,11 +12,13 @@ use std::sync::Arc;
 const NAME: &str = "default";
 
 /// The controller of default ServiceAccounts.
-pub(crate) fn controller() -> Controller {
-    Controller::new(reconcile).watches(|account: Arc<PartialObjectMeta<ServiceAccount>>, _| {
-        let namespace = account.namespace().filter(|_| account.name_any() == NAME);
-        namespace.map(Key::from)
-    })
+pub(crate) fn controller() -> Controller<PartialObjectMeta<Namespace>> {
+    Controller::new(reconcile)
+        .named("serviceaccount")
+        .watches(|account: Arc<PartialObjectMeta<ServiceAccount>>, _| {
+            let namespace = account.namespace().filter(|_| account.name_any() == NAME);
+            namespace.map(Key::from)
+        })
 }
 
 async fn reconcile(namespace: Arc<PartialObjectMeta<Namespace>>, ctx: Context) -> Result {

@@ -6,6 +6,7 @@ pub(crate) mod drift;
 pub(crate) mod finalizer;
 pub(crate) mod own;
 pub(crate) mod ready;
+pub(crate) mod ready_condition;
 pub(crate) mod round;
 pub(crate) mod status;
 pub(crate) mod unset;
@@ -42,6 +43,10 @@ pub struct Context {
     pub(crate) why: Why,
     /// What this reconcile has applied so far.
     pub(crate) round: Arc<Round>,
+    /// Whether the controller keeps the condition `Ready`.
+    pub(crate) ready_condition: bool,
+    /// Whether this is the failure hook of an object that is not retried before it changes.
+    pub(crate) gave_up: bool,
 }
 
 /// An owner or a dependent of an object, of whatever kind.
@@ -171,6 +176,12 @@ impl Context {
         self.operator.recorder.events()
     }
 
+    /// Whether the object is not retried before it changes: what a failure hook
+    /// ([`Controller::on_error`](crate::Controller::on_error)) may say in a condition. False in a reconcile.
+    pub fn gave_up(&self) -> bool {
+        self.gave_up
+    }
+
     /// How far an object is, by the rules of its kind: see [`Readiness::of`].
     pub fn readiness(&self, object: &impl serde::Serialize) -> Readiness {
         Readiness::of(object, &self.now())
@@ -197,8 +208,8 @@ impl Context {
     }
 
     /// Starts one more controller in the same operator: for a kind that was not known when the operator started.
-    pub fn control(&self, controller: Controller) -> Result<Controlled> {
-        Controlled::start(&self.operator, controller)
+    pub fn control<K>(&self, controller: Controller<K>) -> Result<Controlled> {
+        Controlled::start(&self.operator, controller.spec)
     }
 
     /// The mirror of a kind, once it has been listed, if it knows that namespace.

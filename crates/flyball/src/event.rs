@@ -62,6 +62,8 @@ pub struct EventPolicy {
     pub refill: Duration,
     /// How many events are remembered.
     pub history: usize,
+    /// Whether a failed reconcile is an event on its object, `ReconcileFailed` or `RetriesExhausted`.
+    pub failures: bool,
 }
 
 impl Default for EventPolicy {
@@ -74,6 +76,7 @@ impl Default for EventPolicy {
             burst: 25,
             refill: Duration::from_secs(300),
             history: 10_000,
+            failures: true,
         }
     }
 }

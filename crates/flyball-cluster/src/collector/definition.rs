@@ -2,7 +2,7 @@
 
 use super::{controller, is_collected};
 use crate::kinds::Kinds;
-use flyball::{Action, Context, Controlled, Controller, Result};
+use flyball::{Action, Context, Controlled, Controller, Key, Reconciler, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     ResourceExt,
@@ -24,25 +24,29 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 type Definition = PartialObjectMeta<CustomResourceDefinition>;
 
 /// The controller of definitions.
-pub(super) fn definitions(kinds: &Kinds) -> Controller {
-    let custom = Arc::new(Custom { kinds: kinds.clone(), running: Mutex::default() });
-    let (terminating, gone) = (custom.clone(), custom.clone());
-    let reconcile = |custom: Arc<Custom>| {
-        move |definition: Arc<Definition>, ctx: Context| {
-            let custom = custom.clone();
-            async move { custom.follow(&definition.name_any(), &ctx) }
-        }
-    };
-    // The objects of a definition that is being deleted still have dependents.
-    Controller::new(reconcile(custom))
-        .terminating(reconcile(terminating))
-        .gone(move |key| gone.forget(key.name()))
+pub(crate) fn definitions(kinds: &Kinds) -> Controller<Definition> {
+    Controller::new(Custom { kinds: kinds.clone(), running: Mutex::default() }).named("garbage-collector-definitions")
 }
 
 /// The collectors of custom resources.
 struct Custom {
     kinds: Kinds,
     running: Mutex<HashMap<String, (ApiResource, Controlled)>>,
+}
+
+impl Reconciler<Definition> for Custom {
+    async fn reconcile(&self, definition: Arc<Definition>, ctx: Context) -> Result {
+        self.follow(&definition.name_any(), &ctx)
+    }
+
+    /// The objects of a definition that is being deleted still have dependents.
+    async fn terminating(&self, definition: Arc<Definition>, ctx: Context) -> Result {
+        self.follow(&definition.name_any(), &ctx)
+    }
+
+    fn gone(&self, key: &Key) {
+        self.forget(key.name());
+    }
 }
 
 impl Custom {

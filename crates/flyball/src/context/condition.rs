@@ -67,9 +67,21 @@ impl Context {
         reason: impl Into<String>,
         message: impl Into<String>,
     ) -> Condition {
+        let before = self.current().field("status").unwrap_or_default();
+        self.condition_after(&before, r#type, status, reason, message)
+    }
+
+    /// The same, where the status that the object had before is known.
+    pub(crate) fn condition_after(
+        &self,
+        before: &Value,
+        r#type: impl Into<String>,
+        status: impl Into<ConditionStatus>,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Condition {
         let (type_, status) = (r#type.into(), status.into().as_str());
-        let before = self.current().field("status");
-        let same = before.and_then(|before| last_transition(&before, &type_, status));
+        let same = last_transition(before, &type_, status);
         let last_transition_time = same.unwrap_or_else(|| self.now());
         let observed_generation = Some(self.object.json().meta().generation).filter(|generation| *generation > 0);
         Condition {

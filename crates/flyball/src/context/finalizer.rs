@@ -3,7 +3,8 @@
 
 use crate::cache::object::Object;
 use crate::context::attempt;
-use crate::{Action, Context, Controller, Error, Event, Result};
+use crate::declare::controller::ControllerSpec;
+use crate::{Action, Context, Error, Event, Result};
 use jiff::Timestamp;
 use kube::api::{GetParams, Patch, PatchParams, Request};
 use serde_json::json;
@@ -55,7 +56,7 @@ pub(crate) async fn add(ctx: &Context, finalizer: &str) -> Result<Context> {
 }
 
 /// Runs the cleanups in order, then lets the object go; at once if nobody is to wait for them any longer.
-pub(crate) async fn clean_up(controller: &Controller, ctx: &Context, finalizer: &str) -> Result {
+pub(crate) async fn clean_up(controller: &ControllerSpec, ctx: &Context, finalizer: &str) -> Result {
     if ctx.current().json().meta().annotation(SKIP).as_deref() == Some("true") {
         return give_up(ctx, finalizer, &format!("the annotation {SKIP} says so")).await;
     }
@@ -82,7 +83,7 @@ pub(crate) async fn clean_up(controller: &Controller, ctx: &Context, finalizer: 
 }
 
 /// When an object is to go that is being deleted, whatever its cleanup says; nothing if it is not, or may stay for ever.
-pub(crate) fn time_left(controller: &Controller, object: &Object, now: Timestamp) -> Option<Duration> {
+pub(crate) fn time_left(controller: &ControllerSpec, object: &Object, now: Timestamp) -> Option<Duration> {
     let deadline = controller
         .cleanup_deadline
         .filter(|_| object.terminating && !controller.cleanup.is_empty())?;

@@ -7,21 +7,22 @@ use crate::Result;
 use crate::cache::object::Object;
 use crate::context::apply::{hash, without_nulls};
 use crate::context::condition::keep_times;
+use crate::context::ready_condition::keep_ready;
 use crate::context::{Context, attempt};
 use http::StatusCode;
 use kube::api::{Patch, PatchParams, PostParams, Request};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// How often a status is read and written anew that others write at the same time, before that is an error.
-const OVERTAKEN: usize = 3;
+/// Attempts to write a status that other writers change at the same time, before that is an error.
+pub(crate) const MAX_CONFLICTS: usize = 3;
 
-/// What is to be done.
-struct Change {
+/// A change of the status.
+pub(crate) struct Change {
     /// A merge patch of the status.
-    status: Value,
-    /// The version that it was made for, where that matters.
-    version: Option<String>,
+    pub(crate) status: Value,
+    /// The resource version that it was made for, where that matters.
+    pub(crate) version: Option<String>,
 }
 
 impl Context {
@@ -34,10 +35,13 @@ impl Context {
     pub async fn set_status(&self, status: impl Serialize) -> Result<()> {
         let mut status = serde_json::to_value(status)?;
         without_nulls(&mut status);
-        let hash = hash(&status);
         let current = self.current();
-        let noted = self.mirror.notes(&self.object.key).status;
         let before = current.field("status").unwrap_or_else(|| json!({}));
+        if self.ready_condition {
+            keep_ready(&mut status, &before);
+        }
+        let hash = hash(&status);
+        let noted = self.mirror.notes(&self.object.key).status;
         if is_set(&current, &before, &status, noted.filter(|(before, _)| *before == hash)) {
             return Ok(());
         }
@@ -65,10 +69,7 @@ impl Context {
 
     /// What makes `status` of what the object has now; none if nothing does.
     async fn live_change(&self, status: &Value) -> Result<Option<Change>> {
-        let key = &self.object.key;
-        let request = Request::new(self.kind().path(key.namespace())).get(key.name(), &Default::default())?;
-        let (_, text) = self.request(request).await.map_err(attempt("get", self.kind(), key))?;
-        let live: Value = serde_json::from_str(&text)?;
+        let live = self.live().await?;
         let mut status = status.clone();
         if !self.kind().is_kept_whole() {
             keep_times(&mut status, &live["status"]);
@@ -84,7 +85,7 @@ impl Context {
     /// If somebody came in between, it is made for what is there then: what they set beside it stays.
     async fn write_status(&self, current: &Object, before: &Value, status: &Value, change: Change) -> Result<u64> {
         let mut answer = self.send_status(current, before, change).await?;
-        for _ in 0..OVERTAKEN {
+        for _ in 0..MAX_CONFLICTS {
             if !matches!(&answer, Err(kube::Error::Api(status)) if status.code == StatusCode::CONFLICT) {
                 break;
             }
@@ -125,7 +126,7 @@ impl Context {
         Ok(self.request(request).await.map(|(_, text)| text))
     }
 
-    async fn patch_status(&self, change: Change) -> Result<kube::Result<String>> {
+    pub(crate) async fn patch_status(&self, change: Change) -> Result<kube::Result<String>> {
         let key = &self.object.key;
         let mut metadata = json!({ "uid": &*self.object.uid });
         if let Some(version) = change.version {

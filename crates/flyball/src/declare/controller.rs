@@ -3,27 +3,27 @@
 mod cached;
 mod pace;
 
-use crate::cache::IndexedBy;
 use crate::cache::kind::{Kind, KindId, Scope};
 use crate::cache::object::Object;
-use crate::declare::reconciler::{Work, erase};
+use crate::cache::{IndexedBy, decode};
+use crate::declare::reconciler::{self, OnError, Work, erase, erase_on_error};
 use crate::engine::work::Rate;
-use crate::{Action, Backoff, Cache, Context, Election, Key, Predicate, Reconciler, Result, Selection, Trigger};
+use crate::{Action, Backoff, Cache, Context, Election, Error, Key, Predicate, Reconciler, Result, Selection, Trigger};
 use kube::{Resource, api::ApiResource};
 use serde::de::DeserializeOwned;
-use std::{
-    any::{TypeId, type_name},
-    sync::Arc,
-    time::Duration,
-};
+use std::{marker::PhantomData, sync::Arc, time::Duration};
 
-/// Reconciles the objects of one kind.
+/// Reconciles the objects of one kind, `K`.
+pub struct Controller<K> {
+    pub(crate) spec: ControllerSpec,
+    object: PhantomData<fn(Arc<K>)>,
+}
+
+/// What a controller declares, without the type of its objects.
 #[derive(Clone)]
-pub struct Controller {
+pub(crate) struct ControllerSpec {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// The type that objects decode to, and its name.
-    object: (TypeId, &'static str),
     pub(crate) reconcile: Work<Action>,
     pub(crate) terminating: Option<Work<Action>>,
     /// In order.
@@ -36,7 +36,10 @@ pub struct Controller {
     pub(crate) needed: Vec<(Kind, Vec<String>)>,
     pub(crate) follows_owners: bool,
     pub(crate) follows_dependents: bool,
-    pub(crate) gone: Option<Gone>,
+    pub(crate) gone: Vec<Gone>,
+    /// Run after every failed reconcile.
+    pub(crate) on_error: Vec<OnError>,
+    pub(crate) ready_condition: bool,
     pub(crate) concurrency: usize,
     pub(crate) backoff: Backoff,
     pub(crate) timeout: Option<Duration>,
@@ -44,10 +47,10 @@ pub struct Controller {
     pub(crate) rate: Option<Rate>,
     pub(crate) triggers: Vec<Trigger>,
     pub(crate) election: Option<Election>,
-    predicates: Vec<(KindId, Predicate)>,
+    pub(crate) predicates: Vec<(KindId, Predicate)>,
     pub(crate) selections: Vec<(KindId, Selection)>,
     pub(crate) indexes: Vec<Indexed>,
-    /// What the author declared wrongly; said when the operator starts.
+    /// Declaration errors, reported when the operator starts.
     pub(crate) mistakes: Vec<String>,
 }
 
@@ -77,38 +80,202 @@ impl Indexed {
 type Gone = Arc<dyn Fn(&Key) + Send + Sync>;
 type Map = Arc<dyn Fn(&Object, Cache) -> Vec<Key> + Send + Sync>;
 
-/// Enough that one slow object delays no other, and few enough for any API server.
+/// Default of [`Controller::concurrency`]: one slow object delays no other, and any API server bears it.
 const CONCURRENCY: usize = 64;
 
-impl Controller {
-    /// Reconciles every object of the kind that `reconcile` takes: when it changes, and when something does that the
-    /// controller owns or watches.
+impl<K> Controller<K>
+where
+    K: Resource<Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
+{
+    /// Reconciles every object of kind `K`: when it changes, and when an object changes that the controller owns or watches.
     ///
     /// Objects that are being deleted are not reconciled; see [`Controller::cleanup`] and [`Controller::terminating`].
-    pub fn new<K>(reconcile: impl Reconciler<K>) -> Controller
+    pub fn new(reconciler: impl Reconciler<K>) -> Controller<K>
     where
-        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
+        K: Resource<DynamicType = ()>,
     {
-        Controller::of(ApiResource::erase::<K>(&()), reconcile)
+        Controller::of(ApiResource::erase::<K>(&()), reconciler)
     }
 
     /// Reconciles every object of a kind that is known at run time only; `K` is `DynamicObject` or `PartialObjectMeta`.
     ///
-    /// Where its operator is confined to namespaces, say [`Controller::namespaced`] or [`Controller::cluster_wide`] too.
-    pub fn of<K>(resource: ApiResource, reconcile: impl Reconciler<K>) -> Controller
-    where
-        K: Resource<Scope: 'static> + DeserializeOwned + Send + Sync + 'static,
-    {
+    /// An operator that is confined to namespaces also needs [`Controller::namespaced`] or [`Controller::cluster_wide`].
+    pub fn of<R: Reconciler<K>>(resource: ApiResource, reconciler: R) -> Controller<K> {
         let kind = Kind::new::<K>(resource);
-        let reconcile = Arc::new(reconcile);
-        let work = move |object: Arc<K>, ctx: Context| {
-            let reconcile = reconcile.clone();
-            async move { reconcile.reconcile(object, ctx).await }
+        let reconciler = Arc::new(reconciler);
+        let mut spec = ControllerSpec::new(kind.clone(), reconciler::reconcile(&kind, &reconciler));
+        spec.terminating = Some(reconciler::terminating(&kind, &reconciler));
+        spec.on_error.push(reconciler::on_error(&kind, &reconciler));
+        if R::FINALIZER {
+            spec.cleanup.push(reconciler::cleanup(&kind, &reconciler));
+        }
+        spec.gone.push(Arc::new(move |key| reconciler.gone(key)));
+        Controller { spec, object: PhantomData }
+    }
+
+    /// Runs `cleanup` when an object is deleted, and removes the finalizer once that succeeds.
+    ///
+    /// The object carries a finalizer, `flyball.dev/` and the operator's name, from before its first reconcile. Given several
+    /// times, the cleanups run in that order, each after the one before has succeeded. If one fails, all are repeated from the
+    /// first, with the object's backoff; so each must be idempotent.
+    ///
+    /// An object whose cleanup cannot succeed any more is released by its annotation `flyball.dev/skip-cleanup: "true"`, or by
+    /// [`Controller::cleanup_deadline`]; a warning event then records it.
+    pub fn cleanup<Fut>(mut self, cleanup: impl Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static) -> Controller<K>
+    where
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.spec.cleanup.push(erase(self.spec.kind.clone(), cleanup));
+        self
+    }
+
+    /// Runs `terminating` in place of the reconcile for objects that are being deleted, without holding them back.
+    pub fn terminating<Fut>(
+        mut self,
+        terminating: impl Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static,
+    ) -> Controller<K>
+    where
+        Fut: Future<Output = Result> + Send + 'static,
+    {
+        self.spec.terminating = Some(erase(self.spec.kind.clone(), terminating));
+        self
+    }
+
+    /// Runs `on_error` after every reconcile or cleanup that failed, for example to set a condition.
+    ///
+    /// It does not change when the object is reconciled again. [`Context::gave_up`] tells whether there is no next attempt.
+    pub fn on_error<Fut>(
+        mut self,
+        on_error: impl Fn(Arc<K>, Arc<Error>, Context) -> Fut + Send + Sync + 'static,
+    ) -> Controller<K>
+    where
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.spec.on_error.push(erase_on_error(self.spec.kind.clone(), on_error));
+        self
+    }
+}
+
+impl<K> Controller<K> {
+    /// Declares that a kind known at run time only is namespaced, so that an operator which is confined to namespaces
+    /// ([`Operator::namespaces`](crate::Operator::namespaces)) watches it there.
+    pub fn namespaced(self) -> Controller<K> {
+        self.scoped(Scope::Namespaced)
+    }
+
+    /// Declares that a kind known at run time only is cluster-scoped: it is watched everywhere.
+    pub fn cluster_wide(self) -> Controller<K> {
+        self.scoped(Scope::Cluster)
+    }
+
+    fn scoped(mut self, scope: Scope) -> Controller<K> {
+        let spec = &mut self.spec;
+        if ![Scope::Unknown, scope].contains(&spec.kind.scope) {
+            spec.mistakes
+                .push(format!("{} is {:?}, not {scope:?}", spec.kind.name(), spec.kind.scope));
+        }
+        spec.kind.scope = scope;
+        self
+    }
+
+    /// Reconciles an object also when a child of kind `C` that it controls changes or is deleted.
+    ///
+    /// Only the children's metadata is cached, unless [`Controller::reads`] asks for more.
+    pub fn owns<C>(mut self) -> Controller<K>
+    where
+        C: Resource<DynamicType = (), Scope: 'static>,
+    {
+        let kind = self.spec.selected(Kind::of::<C>().metadata());
+        self.spec.owned.push(kind);
+        self
+    }
+
+    /// Reconciles the objects that `map` names whenever an object of kind `O` changes or is deleted.
+    ///
+    /// `map` is given the object as it was and as it is, so that both what it referred to and what it refers to now are
+    /// reconciled. For `O` use `PartialObjectMeta` where metadata suffices: less is cached.
+    pub fn watches<O, I>(mut self, map: impl Fn(Arc<O>, Cache) -> I + Send + Sync + 'static) -> Controller<K>
+    where
+        O: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+        I: IntoIterator<Item = Key>,
+    {
+        let (kind, name) = (self.spec.selected(Kind::of::<O>()), self.spec.name.clone());
+        let watched = kind.clone();
+        let map = move |object: &Object, cache: Cache| match decode::<O>(&watched, object) {
+            Ok(object) => map(object, cache).into_iter().collect(),
+            Err(error) => {
+                tracing::error!(controller = name, %error, "a watched object does not decode and triggers no reconcile");
+                Vec::new()
+            }
         };
-        Controller {
+        self.spec.watched.push(Watched { kind, map: Arc::new(map) });
+        self
+    }
+
+    /// Reconciles an object also when one of its owners, of any kind that the operator caches, begins to be deleted or is gone.
+    #[doc(hidden)]
+    pub fn follows_owners(mut self) -> Controller<K> {
+        self.spec.follows_owners = true;
+        self
+    }
+
+    /// Reconciles an object also when an object of any cached kind begins or ceases to name it as an owner.
+    #[doc(hidden)]
+    pub fn follows_dependents(mut self) -> Controller<K> {
+        self.spec.follows_dependents = true;
+        self
+    }
+
+    /// Calls `gone` with the key of an object that does not exist any more, never while the object is being reconciled.
+    ///
+    /// It is for state that the author keeps in memory: deletions while the operator is not running are not reported. Use
+    /// [`Controller::cleanup`] for what must not be missed.
+    pub fn gone(mut self, gone: impl Fn(&Key) + Send + Sync + 'static) -> Controller<K> {
+        self.spec.gone.push(Arc::new(gone));
+        self
+    }
+
+    /// Releases an object whose cleanup has not succeeded this long after its deletion; never, unless set.
+    ///
+    /// A cleanup that is running then is cancelled; one that waits for its next attempt is not tried again.
+    pub fn cleanup_deadline(mut self, deadline: Duration) -> Controller<K> {
+        self.spec.cleanup_deadline = Some(deadline);
+        self
+    }
+
+    /// Reconciles after a change of an object of kind `C`, which the controller reconciles, owns or watches, only if
+    /// `predicate` passes. Given twice for a kind, both must pass.
+    ///
+    /// Deletions always pass, unless [`Predicate::and_deletions`] says otherwise.
+    pub fn when<C>(mut self, predicate: Predicate) -> Controller<K>
+    where
+        C: Resource<DynamicType = (), Scope: 'static>,
+    {
+        self.spec.predicates.push((Kind::of::<C>().id(), predicate));
+        self
+    }
+
+    /// Keeps the condition `Ready` in the status of its objects: `True` with reason `Reconciled` after a reconcile that
+    /// succeeded, `False` with reason `ReconcileFailed` or `RetriesExhausted` and the error's text after one that failed.
+    ///
+    /// The kind's status needs a list `conditions`. A status that an author sets without `Ready` keeps it.
+    pub fn ready_condition(mut self) -> Controller<K> {
+        self.spec.ready_condition = true;
+        self
+    }
+
+    /// Reconciles also the objects that `trigger` names.
+    pub fn triggered_by(mut self, trigger: &Trigger) -> Controller<K> {
+        self.spec.triggers.push(trigger.clone());
+        self
+    }
+}
+
+impl ControllerSpec {
+    fn new(kind: Kind, reconcile: Work<Action>) -> ControllerSpec {
+        ControllerSpec {
             name: kind.name().to_lowercase(),
-            object: (TypeId::of::<K>(), type_name::<K>()),
-            reconcile: erase(kind.clone(), work),
+            reconcile,
             kind,
             terminating: None,
             cleanup: Vec::new(),
@@ -119,7 +286,9 @@ impl Controller {
             needed: Vec::new(),
             follows_owners: false,
             follows_dependents: false,
-            gone: None,
+            gone: Vec::new(),
+            on_error: Vec::new(),
+            ready_condition: false,
             concurrency: CONCURRENCY,
             backoff: Backoff::default(),
             timeout: None,
@@ -134,143 +303,13 @@ impl Controller {
         }
     }
 
-    /// Says that the objects of a kind that is known at run time only live in namespaces, so that an operator which is confined
-    /// to some ([`Operator::namespaces`](crate::Operator::namespaces)) watches it there. Such an operator must be told this or
-    /// [`Controller::cluster_wide`].
-    pub fn namespaced(self) -> Controller {
-        self.scoped(Scope::Namespaced)
-    }
-
-    /// Says that the objects of a kind that is known at run time only belong to no namespace: it is watched everywhere.
-    pub fn cluster_wide(self) -> Controller {
-        self.scoped(Scope::Cluster)
-    }
-
-    fn scoped(mut self, scope: Scope) -> Controller {
-        if ![Scope::Unknown, scope].contains(&self.kind.scope) {
-            self.mistakes
-                .push(format!("{} is {:?}, not {scope:?}", self.kind.name(), self.kind.scope));
-        }
-        self.kind.scope = scope;
-        self
-    }
-
-    /// Reconciles an object also when a child of kind `C` that it controls changes or is deleted.
-    ///
-    /// Only the children's metadata is cached, unless [`Controller::reads`] asks for more.
-    pub fn owns<C>(mut self) -> Controller
-    where
-        C: Resource<DynamicType = (), Scope: 'static>,
-    {
-        let kind = self.selected(Kind::of::<C>().metadata());
-        self.owned.push(kind);
-        self
-    }
-
-    /// Reconciles the objects that `map` names whenever an object of kind `O` changes or is deleted.
-    ///
-    /// `map` is given the object as it was and as it is, so that both what it referred to and what it refers to now are
-    /// reconciled. For `O` use `PartialObjectMeta` where metadata suffices: less is cached.
-    pub fn watches<O, I>(mut self, map: impl Fn(Arc<O>, Cache) -> I + Send + Sync + 'static) -> Controller
-    where
-        O: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
-        I: IntoIterator<Item = Key>,
-    {
-        let map = move |object: &Object, cache: Cache| match object.decode::<O>() {
-            Ok(object) => map(object, cache).into_iter().collect(),
-            Err(_) => Vec::new(),
-        };
-        let kind = self.selected(Kind::of::<O>());
-        self.watched.push(Watched { kind, map: Arc::new(map) });
-        self
-    }
-
-    /// Reconciles an object also when one of its owners, of any kind that the operator caches, begins to be deleted or is gone.
-    pub fn follows_owners(mut self) -> Controller {
-        self.follows_owners = true;
-        self
-    }
-
-    /// Reconciles an object also when an object of any cached kind begins or ceases to name it as an owner.
-    pub fn follows_dependents(mut self) -> Controller {
-        self.follows_dependents = true;
-        self
-    }
-
-    /// Tells `gone` the key of an object that is there no more, never while the object is being reconciled.
-    ///
-    /// It is for what the author keeps in memory: what goes while the operator is not running is never told. Use
-    /// [`Controller::cleanup`] for what must not be missed.
-    pub fn gone(mut self, gone: impl Fn(&Key) + Send + Sync + 'static) -> Controller {
-        self.gone = Some(Arc::new(gone));
-        self
-    }
-
-    /// Runs `cleanup` when an object is deleted, and lets it go once that succeeds.
-    ///
-    /// The object carries a finalizer, `flyball.dev/` and the operator's name, from before its first reconcile. Given several
-    /// times, the cleanups run in that order, each after the one before has succeeded. If one fails, all are repeated from the
-    /// first, with the object's backoff; so each must bear to be repeated.
-    ///
-    /// An object whose cleanup cannot succeed any more is let go by its annotation `flyball.dev/skip-cleanup: "true"`, or by
-    /// [`Controller::cleanup_deadline`]; a warning event then tells of it.
-    pub fn cleanup<K, Fut>(mut self, cleanup: impl Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static) -> Controller
-    where
-        K: DeserializeOwned + Send + Sync + 'static,
-        Fut: Future<Output = Result<()>> + Send + 'static,
-    {
-        self.expect::<K>("cleanup");
-        self.cleanup.push(erase(self.kind.clone(), cleanup));
-        self
-    }
-
-    /// Lets an object go whose cleanup has not succeeded this long after its deletion; never, unless set.
-    ///
-    /// A cleanup that is under way then is cancelled; one that waits for its next attempt does not get it.
-    pub fn cleanup_deadline(mut self, deadline: Duration) -> Controller {
-        self.cleanup_deadline = Some(deadline);
-        self
-    }
-
-    /// Runs `terminating` in place of the reconcile for objects that are being deleted, without holding them back.
-    pub fn terminating<K, Fut>(
-        mut self,
-        terminating: impl Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static,
-    ) -> Controller
-    where
-        K: DeserializeOwned + Send + Sync + 'static,
-        Fut: Future<Output = Result> + Send + 'static,
-    {
-        self.expect::<K>("terminating");
-        self.terminating = Some(erase(self.kind.clone(), terminating));
-        self
-    }
-
-    /// Is triggered by a change of an object of kind `K`, which the controller reconciles, owns or watches, only if
-    /// `predicate` passes. Given twice for a kind, both must pass.
-    ///
-    /// Deletions always pass, unless [`Predicate::and_deletions`] says otherwise.
-    pub fn when<K>(mut self, predicate: Predicate) -> Controller
-    where
-        K: Resource<DynamicType = (), Scope: 'static>,
-    {
-        self.predicates.push((Kind::of::<K>().id(), predicate));
-        self
-    }
-
-    /// Reconciles also what `trigger` asks for.
-    pub fn triggered_by(mut self, trigger: &Trigger) -> Controller {
-        self.triggers.push(trigger.clone());
-        self
-    }
-
-    /// What changes of a kind must pass.
+    /// The predicate that changes of a kind must pass.
     pub(crate) fn predicate(&self, kind: &KindId) -> Option<Predicate> {
         let given = self.predicates.iter().filter(|(given, _)| given == kind);
         given.map(|(_, predicate)| predicate.clone()).reduce(Predicate::and)
     }
 
-    /// What the author declared wrongly, here or in what was declared before.
+    /// Declaration errors.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let triggers = || {
             std::iter::once(&self.kind)
@@ -285,11 +324,11 @@ impl Controller {
         self.mistakes.iter().cloned().chain(unknown).chain(selections).collect()
     }
 
-    /// What is wrong with it in an operator that is confined to namespaces.
-    pub(crate) fn unplaced(&self) -> Option<String> {
+    /// Why it cannot run in an operator that is confined to namespaces.
+    pub(crate) fn scope_error(&self) -> Option<String> {
         (self.kind.scope == Scope::Unknown).then(|| {
             format!(
-                "the operator is confined to namespaces, and whether {} lives in them is not known: say `.namespaced()` or \
+                "the operator is confined to namespaces, and the scope of {} is not known: say `.namespaced()` or \
                  `.cluster_wide()` after `Controller::of`",
                 self.kind.name()
             )
@@ -301,17 +340,21 @@ impl Controller {
         let watched = self.watched.iter().map(|watched| &watched.kind);
         std::iter::once(&self.kind).chain(&self.owned).chain(&self.read).chain(watched)
     }
+}
 
-    fn expect<K: 'static>(&mut self, what: &str) {
-        let (expected, name) = self.object;
-        if TypeId::of::<K>() != expected {
-            self.mistakes
-                .push(format!("{what} takes {}, but its controller reconciles {name}", type_name::<K>()));
-        }
+impl<K> Clone for Controller<K> {
+    fn clone(&self) -> Controller<K> {
+        Controller { spec: self.spec.clone(), object: PhantomData }
     }
 }
 
-impl std::fmt::Debug for Controller {
+impl<K> std::fmt::Debug for Controller<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.spec.fmt(f)
+    }
+}
+
+impl std::fmt::Debug for ControllerSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Controller of {}", self.kind.name())
     }

@@ -3,17 +3,17 @@
 use crate::cache::kind::{Kind, Scope};
 use crate::cache::object::Object;
 use crate::cache::{Change, Mirror, Subscriber};
-use crate::declare::controller::Watched;
+use crate::declare::controller::{ControllerSpec, Watched};
 use crate::engine::queue::Priority;
 use crate::engine::work::WorkQueue;
-use crate::{Cache, Controller, Key, Predicate, Why};
+use crate::{Cache, Key, Predicate, Why};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
 /// Lets every kind that a controller reconciles, owns or watches fill its queue.
-pub(crate) fn connect(controller: &Controller, cache: &Cache, queue: &Arc<WorkQueue>) {
+pub(crate) fn connect(controller: &ControllerSpec, cache: &Cache, queue: &Arc<WorkQueue>) {
     let cache = &cache.selecting(&controller.selections);
     let mirror = |kind: &Kind| cache.mirror_for(kind).expect("a controller's kinds are followed");
     let when = |kind: &Kind| controller.predicate(&kind.id());

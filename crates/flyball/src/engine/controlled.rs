@@ -1,7 +1,8 @@
 //! A controller that was added to an operator while it ran.
 
+use crate::declare::controller::ControllerSpec;
 use crate::engine::shared::Shared;
-use crate::{Controller, Error, Result};
+use crate::{Error, Result};
 use std::sync::Arc;
 use tokio_util::sync::DropGuard;
 
@@ -13,10 +14,10 @@ pub struct Controlled {
 }
 
 impl Controlled {
-    pub(crate) fn start(operator: &Arc<Shared>, controller: Controller) -> Result<Controlled> {
+    pub(crate) fn start(operator: &Arc<Shared>, controller: ControllerSpec) -> Result<Controlled> {
         let mut mistakes = controller.mistakes();
         if operator.cache.is_confined() {
-            mistakes.extend(controller.unplaced());
+            mistakes.extend(controller.scope_error());
         }
         if !mistakes.is_empty() {
             return Err(Error::permanent(mistakes.join("; ")));

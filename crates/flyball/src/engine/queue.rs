@@ -197,6 +197,18 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         again
     }
 
+    /// Whether a running object was added meanwhile.
+    pub(crate) fn is_added_while_running(&self, key: &K) -> bool {
+        matches!(self.entries.get(key), Some(Entry { place: Place::Running(_, Some(_)), .. }))
+    }
+
+    /// Drops what was added for an object while it ran.
+    pub(crate) fn forget_added_while_running(&mut self, key: &K) {
+        if let Some(Entry { place: Place::Running(_, again), .. }) = self.entries.get_mut(key) {
+            *again = None;
+        }
+    }
+
     /// When the next waiting object becomes ready.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.waiting.first_key_value().map(|((at, _), _)| *at)

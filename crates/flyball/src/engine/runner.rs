@@ -2,13 +2,14 @@
 
 use crate::cache::{Followed, Mirror};
 use crate::context::finalizer::{self, Stage};
+use crate::declare::controller::ControllerSpec;
 use crate::declare::error::Outcome;
 use crate::engine::queue::{Job, Priority};
 use crate::engine::shared::{Control, Shared};
 use crate::engine::work::{Handed, WorkQueue};
 use crate::metrics::Ended;
 use crate::program::trace;
-use crate::{Action, Cache, Context, Controller, Error, Event, Key, Result, Why};
+use crate::{Action, Cache, ConditionStatus, Context, Error, Event, Key, Result, Why};
 use futures::FutureExt;
 use std::{
     any::Any,
@@ -30,12 +31,15 @@ use tracing::Instrument;
 /// How long reconciles that are under way may take to end once the operator stops.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// How long the author's failure hooks may take, with the writes of the failure itself.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// How long to wait for the list that would contain an object which is not here.
 const UNLISTED: Duration = Duration::from_secs(5);
 
 /// One controller at work, and all that its workers share.
 pub(crate) struct Desk {
-    controller: Controller,
+    controller: ControllerSpec,
     operator: Arc<Shared>,
     control: Arc<Control>,
     queue: Arc<WorkQueue>,
@@ -63,7 +67,7 @@ impl Ids {
 
 impl Desk {
     pub(crate) fn new(
-        controller: Controller,
+        controller: ControllerSpec,
         operator: Arc<Shared>,
         control: Arc<Control>,
         followed: Vec<Arc<Followed>>,
@@ -172,6 +176,8 @@ impl Desk {
             id,
             why: job.why.clone(),
             round: Arc::default(),
+            ready_condition: self.controller.ready_condition,
+            gave_up: false,
         };
         let span = self.span(job, id);
         async {
@@ -180,7 +186,7 @@ impl Desk {
             let how = how(&result);
             run.ended(how);
             let failure = result.as_ref().err().map(ToString::to_string);
-            self.ended(job, &ctx, result);
+            self.ended(job, &ctx, result).await;
             trace::ended(how.result(), failure);
         }
         .instrument(span)
@@ -222,14 +228,14 @@ impl Desk {
             return;
         }
         self.queue.succeeded(key);
-        if let Some(gone) = &self.controller.gone
-            && catch_unwind(AssertUnwindSafe(|| gone(key))).is_err()
-        {
-            tracing::error!(%key, "`gone` panicked");
+        for gone in &self.controller.gone {
+            if catch_unwind(AssertUnwindSafe(|| gone(key))).is_err() {
+                tracing::error!(%key, "`gone` panicked");
+            }
         }
     }
 
-    fn ended(&self, job: &Job<Key>, ctx: &Context, result: Result) {
+    async fn ended(&self, job: &Job<Key>, ctx: &Context, result: Result) {
         match result {
             Ok(action) => {
                 self.queue.succeeded(&job.key);
@@ -241,32 +247,94 @@ impl Desk {
             Err(error) if self.mirror.get(&job.key).is_none() => {
                 tracing::debug!(%error, "reconcile failed: the object is gone");
             }
-            Err(error) => self.failed(job, ctx, &error),
+            Err(error) => self.failed(job, ctx, error).await,
         }
     }
 
-    fn failed(&self, job: &Job<Key>, ctx: &Context, error: &Error) {
+    /// Logs a failure, reports it on the object, and schedules the next attempt.
+    async fn failed(&self, job: &Job<Key>, ctx: &Context, error: Error) {
         let (key, backoff) = (&job.key, &self.controller.backoff);
         let failures = self.queue.failed(key, &error.to_string());
-        let retries = backoff.retries(failures);
+        let exhausted = error.outcome() == Outcome::Retry && !backoff.retries(failures);
         let delay = match error.outcome() {
-            Outcome::Retry if retries => Some(backoff.delay(failures, key).max(asked_to_wait(error))),
+            Outcome::Retry if exhausted => None,
+            Outcome::Retry => Some(backoff.delay(failures, key).max(asked_to_wait(&error))),
             Outcome::RetryAfter(delay) => Some(delay),
-            Outcome::Retry | Outcome::Permanent => None,
+            Outcome::Permanent => None,
         };
-        // At its deadline an object goes, however often its cleanup may be tried, and whatever was said of the next time.
+        // The cleanup deadline releases an object whatever the outcome of its cleanup says about the next attempt.
         let left = finalizer::time_left(&self.controller, &ctx.object, self.operator.clock.now());
         let delay = delay.into_iter().chain(left).min();
-        tracing::warn!(failures, retry = ?delay, %error, "reconcile failed");
+        let next = delay.map_or("when the object changes".into(), |delay| format!("in {delay:.1?}"));
+        tracing::warn!(%key, failures, next, %error, "reconcile failed");
+        let report = Report { failures, exhausted, gave_up: delay.is_none() };
+        let again = self.queue.is_added_while_running(key);
+        self.report(ctx, Arc::new(error), report).await;
         match delay {
-            Some(delay) => self.queue.add_after(key.clone(), delay, job.priority, Why::Retried(failures)),
+            Some(delay) => {
+                // The report's own status write must not replace the backoff by an immediate attempt.
+                if !again && self.changed_in_status_only(ctx) {
+                    self.queue.forget_added_while_running(key);
+                }
+                self.queue.add_after(key.clone(), delay, job.priority, Why::Retried(failures));
+            }
             None => self.queue.gave_up(key),
         }
-        if error.outcome() == Outcome::Retry && !retries {
-            let note = format!("gave up after {failures} failures, until something changes: {error}");
-            ctx.event(Event::warning("RetriesExhausted", note));
+    }
+
+    /// Shows a failure on the object: an event, the condition `Ready`, and what the author does about it.
+    async fn report(&self, ctx: &Context, error: Arc<Error>, report: Report) {
+        let (reason, note) = match report.exhausted {
+            true => {
+                let failures = report.failures;
+                (
+                    "RetriesExhausted",
+                    format!("gave up after {failures} failures, until the object changes: {error}"),
+                )
+            }
+            false => ("ReconcileFailed", error.to_string()),
+        };
+        if report.exhausted || (self.operator.recorder.reports_failures() && !is_conflict(&error)) {
+            ctx.event(Event::warning(reason, note.clone()));
+        }
+        let hooks = async {
+            if self.controller.ready_condition && !ctx.object.terminating {
+                ctx.set_ready(ConditionStatus::False, reason, &note).await?;
+            }
+            for on_error in &self.controller.on_error {
+                let ctx = Context { gave_up: report.gave_up, ..ctx.clone() };
+                on_error(ctx.current(), error.clone(), ctx).await?;
+            }
+            Ok(())
+        };
+        let reported = match timeout(REPORT_TIMEOUT, AssertUnwindSafe(hooks).catch_unwind()).await {
+            Ok(Ok(reported)) => reported,
+            Ok(Err(panic)) => Err(panicked("failure hook", &*panic)),
+            Err(_) => Err(Error::retry(format!("the failure hook did not end within {REPORT_TIMEOUT:?}"))),
+        };
+        if let Err(error) = reported {
+            tracing::warn!(%error, "the failure could not be reported on the object");
         }
     }
+
+    /// Whether the object differs from what was reconciled in nothing but its status.
+    fn changed_in_status_only(&self, ctx: &Context) -> bool {
+        let (kind, current) = (self.mirror.kind(), ctx.current());
+        current.version == ctx.object.version
+            || current.json().meta().fingerprint(kind) == ctx.object.json().meta().fingerprint(kind)
+    }
+}
+
+/// What is reported of a failed attempt besides its error.
+struct Report {
+    failures: u32,
+    exhausted: bool,
+    gave_up: bool,
+}
+
+/// Whether another writer was faster: the next attempt sees the other write, and no user can act on it.
+fn is_conflict(error: &Error) -> bool {
+    matches!(error.find::<kube::Error>(), Some(kube::Error::Api(status)) if status.code == 409)
 }
 
 /// The same, unless it is an error whose author cannot say what it is: that is a panic, too.
@@ -298,7 +366,7 @@ fn asked_to_wait(error: &Error) -> Duration {
     Duration::from_secs(seconds.into())
 }
 
-async fn reconcile(controller: &Controller, ctx: Context, finalizer: &str) -> Result {
+async fn reconcile(controller: &ControllerSpec, ctx: Context, finalizer: &str) -> Result {
     if controller.cleanup.is_empty() {
         return if ctx.object.terminating {
             terminate(controller, ctx).await
@@ -317,11 +385,15 @@ async fn reconcile(controller: &Controller, ctx: Context, finalizer: &str) -> Re
     }
 }
 
-async fn run(controller: &Controller, ctx: Context) -> Result {
-    (controller.reconcile)(ctx.object.clone(), ctx).await
+async fn run(controller: &ControllerSpec, ctx: Context) -> Result {
+    let action = (controller.reconcile)(ctx.object.clone(), ctx.clone()).await?;
+    if controller.ready_condition {
+        ctx.set_ready(ConditionStatus::True, "Reconciled", "").await?;
+    }
+    Ok(action)
 }
 
-async fn terminate(controller: &Controller, ctx: Context) -> Result {
+async fn terminate(controller: &ControllerSpec, ctx: Context) -> Result {
     match &controller.terminating {
         Some(terminating) => terminating(ctx.object.clone(), ctx).await,
         None => Ok(Action::await_change()),

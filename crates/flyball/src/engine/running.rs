@@ -2,6 +2,7 @@
 
 use crate::cache::client::ObservedClient;
 use crate::clock::Clock;
+use crate::declare::controller::ControllerSpec;
 use crate::declare::operator::Task;
 use crate::engine::runner::panicked;
 use crate::engine::shared::Shared;
@@ -9,10 +10,7 @@ use crate::leader::{Elections, FencedClient, ending, transport};
 use crate::metrics::MeasuredClient;
 use crate::program::admin::{self, Servers};
 use crate::program::crds;
-use crate::{
-    Addresses, Backoff, Cache, Config, Controller, Election, Error, Events, Leadership, Metrics, Operator, Result,
-    event,
-};
+use crate::{Addresses, Backoff, Cache, Config, Election, Error, Events, Leadership, Metrics, Operator, Result, event};
 use futures::FutureExt;
 use kube::Client;
 use std::{mem::take, panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -88,7 +86,7 @@ impl Running {
         let publisher = publisher.run(client.clone(), operator.name().to_owned(), clock, ended.clone());
         let publisher = JoinSet::from_iter([publisher]);
         // Held until all controllers are connected, so that each kind is followed once, as fully as any of them needs.
-        let _followed = shared.follow(operator.controllers().iter().flat_map(Controller::kinds));
+        let _followed = shared.follow(operator.controllers().iter().flat_map(ControllerSpec::kinds));
         control(operator, &shared, &leads, &mut elections)?;
         for task in operator.tasks() {
             shared.spawn(repeat(task.clone(), client.clone(), shared.stop.clone()));

@@ -3,6 +3,7 @@
 use crate::cache::kind::Kind;
 use crate::cache::{Followed, Mirror};
 use crate::clock::Clock;
+use crate::declare::controller::ControllerSpec;
 use crate::engine::connect;
 use crate::engine::runner::Desk;
 use crate::engine::work::WorkQueue;
@@ -10,7 +11,7 @@ use crate::event::Recorder;
 use crate::leader::FencedClient;
 use crate::metrics::ControllerMetrics;
 use crate::program::admin::Checks;
-use crate::{Cache, Controller, Leadership, Metrics};
+use crate::{Cache, Leadership, Metrics};
 use kube::Client;
 use std::{
     cmp::Reverse,
@@ -52,7 +53,7 @@ pub(crate) struct Control {
 
 impl Shared {
     /// Starts a controller, which ends with the operator or with `stop`.
-    pub(crate) fn control(self: &Arc<Shared>, controller: Controller, stop: CancellationToken) {
+    pub(crate) fn control(self: &Arc<Shared>, controller: ControllerSpec, stop: CancellationToken) {
         let name = controller.name.clone();
         let metrics = self.metrics.controller(&name);
         metrics.concurrency(controller.concurrency);

@@ -194,6 +194,16 @@ impl WorkQueue {
         }
     }
 
+    /// Whether a running object was added meanwhile.
+    pub(crate) fn is_added_while_running(&self, key: &Key) -> bool {
+        self.lock().queue.is_added_while_running(key)
+    }
+
+    /// Drops what was added for an object while it ran.
+    pub(crate) fn forget_added_while_running(&self, key: &Key) {
+        self.lock().queue.forget_added_while_running(key);
+    }
+
     /// How many objects are ready and wait for a worker.
     pub(crate) fn depth(&self) -> usize {
         self.counts().0

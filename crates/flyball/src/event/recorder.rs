@@ -35,6 +35,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Recorder {
     waiting: mpsc::Sender<Occurrence>,
     events: Events,
+    failures: bool,
 }
 
 #[derive(Debug)]
@@ -63,10 +64,22 @@ pub(crate) fn channel(policy: EventPolicy) -> (Recorder, Publisher) {
         flush: None,
         stamp: 0,
     };
-    (Recorder { waiting, events: Events::new(&policy) }, publisher)
+    (
+        Recorder {
+            waiting,
+            events: Events::new(&policy),
+            failures: policy.failures,
+        },
+        publisher,
+    )
 }
 
 impl Recorder {
+    /// Whether failed reconciles are events.
+    pub(crate) fn reports_failures(&self) -> bool {
+        self.failures
+    }
+
     pub(crate) fn publish(&self, ctx: &Context, event: Event) {
         let regarding = Regarding {
             api_version: ctx.kind().resource.api_version.clone(),

@@ -37,7 +37,7 @@ pub fn silence(request: &Request<Body>, path: &str, query: &str) -> Option<Respo
 }
 
 /// A controller that tells the names of what it reconciles, except what the API server brings along.
-fn telling<K>() -> (Controller, mpsc::UnboundedReceiver<String>)
+fn telling<K>() -> (Controller<K>, mpsc::UnboundedReceiver<String>)
 where
     K: crate::world::Object,
 {

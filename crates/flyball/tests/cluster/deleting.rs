@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 type Told = mpsc::UnboundedSender<String>;
 
 /// A controller that tells of its reconciles, with the finalizers that each object has.
-fn telling(sender: &Told) -> Controller {
+fn telling(sender: &Told) -> Controller<ConfigMap> {
     let sender = sender.clone();
     Controller::new(move |map: Arc<ConfigMap>, _: Context| {
         let sender = sender.clone();
@@ -170,7 +170,7 @@ async fn cleanups_run_in_order_and_an_annotation_lets_an_object_go_without() {
     world.merge::<ConfigMap>("ada", annotated).await;
     world.until_gone::<ConfigMap>("ada").await;
     pass(Duration::from_secs(1)).await;
-    assert_eq!(reasons(&world).await, ["CleanupSkipped"]);
+    assert_eq!(reasons(&world).await, ["ReconcileFailed", "CleanupSkipped"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +185,7 @@ async fn an_object_whose_cleanup_does_not_succeed_goes_at_its_deadline_and_not_b
     assert!(world.api::<ConfigMap>().get_opt("ada").await.unwrap().is_some());
     world.until_gone::<ConfigMap>("ada").await;
     pass(Duration::from_secs(1)).await;
-    assert_eq!(reasons(&world).await, ["CleanupSkipped"]);
+    assert_eq!(reasons(&world).await, ["ReconcileFailed", "CleanupSkipped"]);
     assert_eq!(told.recv().await.unwrap(), "first");
 }
 

@@ -21,6 +21,7 @@ mod running;
 mod selecting;
 mod telling;
 mod triggering;
+mod visible_failures;
 mod watching;
 mod world;
 mod writing;

@@ -23,7 +23,7 @@ type Run = (String, String, Instant);
 /// A controller of ConfigMaps that tells of each run in `default` before it does what `reconcile` says.
 fn telling<Fut>(
     reconcile: impl Fn(Context) -> Fut + Send + Sync + 'static,
-) -> (Controller, mpsc::UnboundedReceiver<Run>)
+) -> (Controller<ConfigMap>, mpsc::UnboundedReceiver<Run>)
 where
     Fut: Future<Output = Result> + Send + 'static,
 {

@@ -18,7 +18,7 @@ fn secret(name: &str) -> Secret {
 /// Runs `reconcile` once on a ConfigMap called `ada`, and gives back what it answers.
 pub async fn once<Fut, T>(
     world: &World,
-    declare: impl FnOnce(Controller) -> Controller,
+    declare: impl FnOnce(Controller<ConfigMap>) -> Controller<ConfigMap>,
     reconcile: impl Fn(Context) -> Fut + Send + Sync + 'static,
 ) -> T
 where
@@ -75,7 +75,7 @@ async fn metadata_can_be_read_of_owned_kinds() {
 #[tokio::test(start_paused = true)]
 async fn a_reconcile_reads_what_it_wrote_by_whichever_way() {
     let world = World::start().await;
-    let declare = |controller: Controller| controller.owns::<Secret>().reads::<Secret>();
+    let declare = |controller: Controller<ConfigMap>| controller.owns::<Secret>().reads::<Secret>();
     let seen = once(&world, declare, async |ctx| {
         let mut seen = Vec::new();
         let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
@@ -130,7 +130,7 @@ async fn a_pod_that_is_gone_as_soon_as_it_is_deleted_is_not_read() {
 async fn owned_children_are_those_it_controls() {
     let world = World::start().await;
     world.create(secret("bob")).await;
-    let declare = |controller: Controller| controller.owns::<Secret>().reads::<Secret>();
+    let declare = |controller: Controller<ConfigMap>| controller.owns::<Secret>().reads::<Secret>();
     let (owned, dependents) = once(&world, declare, async |ctx| {
         ctx.apply(secret("child")).await?;
         let owned: Vec<_> = ctx.owned::<Secret>().await?.iter().map(|secret| secret.name_any()).collect();
@@ -151,8 +151,8 @@ async fn a_kind_is_listed_once_however_many_controllers_need_it() {
     }
     let controller = Controller::new(idle).owns::<Secret>();
     let operator = Operator::new("many")
-        .controller(controller.clone())
-        .controller(controller.clone().reads::<Secret>());
+        .controller(controller.clone().named("first"))
+        .controller(controller.clone().named("second").reads::<Secret>());
     let _running = world.run(&operator.controller(controller)).await;
     crate::world::pass(std::time::Duration::from_secs(1)).await;
     let lists = |plural: &str| {

@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::sync::{Notify, mpsc};
 
 /// Tells the namespace and name of each ConfigMap that is reconciled, except those that the API server brings along.
-fn telling() -> (Controller, mpsc::UnboundedReceiver<String>) {
+fn telling() -> (Controller<ConfigMap>, mpsc::UnboundedReceiver<String>) {
     let (sender, told) = mpsc::unbounded_channel();
     let controller = Controller::new(move |map: Arc<ConfigMap>, _: Context| {
         let sender = sender.clone();
@@ -137,7 +137,9 @@ async fn two_selections_of_a_kind_are_two_caches_and_the_same_is_one() {
     let world = World::start().await;
     let (controller, mut names) = telling();
     let by_name = |name: &str| controller.clone().fields(&format!("metadata.name={name}"));
-    let operator = Operator::new("selector").controller(by_name("ada")).controller(by_name("ada"));
+    let operator = Operator::new("selector")
+        .controller(by_name("ada").named("first"))
+        .controller(by_name("ada").named("second"));
     let running = world.run(&operator.controller(by_name("bob"))).await;
     for name in ["ada", "bob", "cyd"] {
         world.create(config_map(name, "a", "1")).await;
@@ -160,7 +162,9 @@ async fn each_selection_of_a_kind_is_told_of_and_counted() {
     });
     let (controller, mut names) = telling();
     let by_name = |name: &str| controller.clone().fields(&format!("metadata.name={name}"));
-    let operator = Operator::new("selector").controller(by_name("ada")).controller(by_name("bob"));
+    let operator = Operator::new("selector")
+        .controller(by_name("ada").named("first"))
+        .controller(by_name("bob").named("second"));
     let running = world.run(&operator.controller(by_name("eve"))).await;
     for name in ["ada", "bob", "eve"] {
         world.create(config_map(name, "a", "1")).await;
@@ -197,7 +201,7 @@ async fn each_selection_of_a_kind_is_told_of_and_counted() {
 /// A reconcile of `ada` that answers once.
 async fn once<Fut>(
     world: &World,
-    declare: impl FnOnce(Controller) -> Controller,
+    declare: impl FnOnce(Controller<ConfigMap>) -> Controller<ConfigMap>,
     reconcile: impl Fn(Context) -> Fut + Send + Sync + 'static,
 ) -> Value
 where
@@ -289,7 +293,7 @@ async fn objects_are_found_by_an_index_that_follows_them() {
     let world = World::start().await;
     world.create(secret("before", "blue")).await;
     let team = |secret: &Secret| secret.labels().get("team").cloned().into_iter().collect();
-    let declare = move |controller: Controller| controller.index::<Secret>("team", team);
+    let declare = move |controller: Controller<ConfigMap>| controller.index::<Secret>("team", team);
     let seen = once(&world, declare, async |ctx| {
         let secrets: Api<Secret> = Api::namespaced(ctx.client(), "default");
         let mut seen = Vec::new();
@@ -366,7 +370,7 @@ async fn a_kind_that_is_known_at_run_time_only_is_confined_too_or_refused() {
         .unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "operator \"confined\": the operator is confined to namespaces, and whether ConfigMap lives in them is not known: say \
+        "operator \"confined\": the operator is confined to namespaces, and the scope of ConfigMap is not known: say \
          `.namespaced()` or `.cluster_wide()` after `Controller::of`"
     );
     let _running = world.run(&operator.controller(controller.namespaced())).await;

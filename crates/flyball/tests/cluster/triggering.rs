@@ -19,7 +19,7 @@ fn refers(name: &str, to: &str) -> Secret {
     serde_json::from_value(json!({ "metadata": { "name": name, "annotations": { "refers": to } } })).unwrap()
 }
 
-fn telling() -> (Controller, mpsc::UnboundedReceiver<String>) {
+fn telling() -> (Controller<ConfigMap>, mpsc::UnboundedReceiver<String>) {
     let (sender, told) = mpsc::unbounded_channel();
     let controller = Controller::new(move |map: Arc<ConfigMap>, _: Context| {
         let sender = sender.clone();

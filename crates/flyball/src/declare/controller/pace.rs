@@ -5,54 +5,57 @@ use crate::engine::work::Rate;
 use crate::{Backoff, Election};
 use std::time::Duration;
 
-impl Controller {
+impl<K> Controller<K> {
     /// Names the controller in logs and metrics; the kind in lower case unless set.
-    pub fn named(mut self, name: impl Into<String>) -> Controller {
-        self.name = name.into();
+    pub fn named(mut self, name: impl Into<String>) -> Controller<K> {
+        self.spec.name = name.into();
         self
     }
 
     /// Works only while it leads this election of its own, and not with the rest of its operator.
-    pub fn election(mut self, election: Election) -> Controller {
-        self.election = Some(election);
+    pub fn election(mut self, election: Election) -> Controller<K> {
+        self.spec.election = Some(election);
         self
     }
 
     /// Reconciles at most this many objects at the same time; 64 unless set.
-    pub fn concurrency(mut self, objects: usize) -> Controller {
-        self.concurrency = objects.max(1);
+    pub fn concurrency(mut self, objects: usize) -> Controller<K> {
+        self.spec.concurrency = objects.max(1);
         self
     }
 
     /// Sets the delays between retries of an object that fails, and how many there are.
-    pub fn backoff(mut self, backoff: Backoff) -> Controller {
-        self.backoff = backoff;
+    pub fn backoff(mut self, backoff: Backoff) -> Controller<K> {
+        self.spec.backoff = backoff;
         self
     }
 
     /// Gives up a reconcile that takes longer than this: it is dropped where it waits, and retried like any that fails.
-    pub fn timeout(mut self, time: Duration) -> Controller {
-        self.timeout = Some(time);
+    pub fn timeout(mut self, time: Duration) -> Controller<K> {
+        self.spec.timeout = Some(time);
         self
     }
 
     /// Reconciles every object once in this time even if nothing changes, after whatever did change.
-    pub fn resync(mut self, period: Duration) -> Controller {
+    pub fn resync(mut self, period: Duration) -> Controller<K> {
         if period.is_zero() {
-            self.mistakes.push(format!("the {} controller resyncs without a pause", self.name));
+            self.spec
+                .mistakes
+                .push(format!("the {} controller resyncs without a pause", self.spec.name));
         }
-        self.resync = Some(period);
+        self.spec.resync = Some(period);
         self
     }
 
     /// Begins at most this many reconciles a second, and at most `burst` at once after a pause.
-    pub fn rate_limit(mut self, per_second: f64, burst: u32) -> Controller {
+    pub fn rate_limit(mut self, per_second: f64, burst: u32) -> Controller<K> {
         let every = Duration::try_from_secs_f64(1.0 / per_second);
         match every {
-            Ok(every) if !every.is_zero() => self.rate = Some(Rate { every, burst: burst.max(1) }),
-            _ => self
-                .mistakes
-                .push(format!("the {} controller is limited to {per_second} reconciles a second", self.name)),
+            Ok(every) if !every.is_zero() => self.spec.rate = Some(Rate { every, burst: burst.max(1) }),
+            _ => self.spec.mistakes.push(format!(
+                "the {} controller is limited to {per_second} reconciles a second",
+                self.spec.name
+            )),
         }
         self
     }

@@ -1,7 +1,8 @@
 //! The least that an operator must be allowed, derived from what it declares.
 
 use crate::cache::kind::{Kind, Scope};
-use crate::{Controller, EventApi, Operator};
+use crate::declare::controller::ControllerSpec;
+use crate::{EventApi, Operator};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -58,7 +59,7 @@ impl Needed {
         needed
     }
 
-    fn controller(&mut self, operator: &Operator, controller: &Controller) {
+    fn controller(&mut self, operator: &Operator, controller: &ControllerSpec) {
         let kind = &controller.kind;
         self.kind(operator, kind, "", &READ);
         if has_status(operator, kind) {
