@@ -21,7 +21,7 @@ pub struct Activity(Arc<State>);
 struct State {
     opened: Instant,
     in_flight: AtomicUsize,
-    /// Milliseconds after `opened`.
+    /// When the last request ended, in milliseconds after `opened`; `u64::MAX` before the first one ended.
     last_end: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ impl Activity {
         Activity(Arc::new(State {
             opened: Instant::now(),
             in_flight: AtomicUsize::new(0),
-            last_end: AtomicU64::new(0),
+            last_end: AtomicU64::new(u64::MAX),
         }))
     }
 
@@ -50,19 +50,31 @@ impl Activity {
         self.0.in_flight.load(Ordering::Relaxed) == 0
     }
 
-    /// Completes as soon as the connection has been idle for `limit`.
-    pub async fn idle_for(&self, limit: Duration) {
-        let mut deadline = self.0.opened + limit;
+    /// Completes as soon as the connection has been idle for too long.
+    pub async fn idle(&self, limits: IdleLimits) {
+        let mut deadline = self.0.opened + limits.first_request;
         loop {
             sleep_until(deadline).await;
             let now = Instant::now();
-            let ended = self.0.opened + Duration::from_millis(self.0.last_end.load(Ordering::Relaxed));
-            deadline = if self.is_idle() { ended + limit } else { now + limit };
+            deadline = match self.0.last_end.load(Ordering::Relaxed) {
+                _ if !self.is_idle() => now + limits.keep_alive,
+                u64::MAX => return,
+                millis => self.0.opened + Duration::from_millis(millis) + limits.keep_alive,
+            };
             if deadline <= now {
                 return;
             }
         }
     }
+}
+
+/// How long a connection may be idle.
+#[derive(Clone, Copy, Debug)]
+pub struct IdleLimits {
+    /// From its start to its first request.
+    pub first_request: Duration,
+    /// From the end of a request to the next one.
+    pub keep_alive: Duration,
 }
 
 impl Drop for InFlight {
@@ -108,15 +120,18 @@ impl<D: Buf, B: Body<Data = D> + Unpin> Body for Tracked<B> {
 mod tests {
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(30);
+    const LIMITS: IdleLimits = IdleLimits {
+        first_request: Duration::from_secs(30),
+        keep_alive: Duration::from_secs(90),
+    };
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_without_a_request_is_idle_from_its_start() {
         let (activity, started) = (Activity::start(), Instant::now());
 
-        activity.idle_for(LIMIT).await;
+        activity.idle(LIMITS).await;
 
-        assert_eq!(started.elapsed(), LIMIT);
+        assert_eq!(started.elapsed(), LIMITS.first_request);
     }
 
     #[tokio::test(start_paused = true)]
@@ -130,8 +145,8 @@ mod tests {
             drop(activity.begin());
         };
 
-        tokio::join!(requests, activity.idle_for(LIMIT));
+        tokio::join!(requests, activity.idle(LIMITS));
 
-        assert_eq!(started.elapsed(), Duration::from_secs(150));
+        assert_eq!(started.elapsed(), Duration::from_secs(210));
     }
 }

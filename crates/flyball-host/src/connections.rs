@@ -1,16 +1,21 @@
 //! A bounded number of connections. When the bound is reached, a new connection takes the place of the oldest one that is
 //! idle and not authenticated, so that idle clients cannot lock out others.
 
-use crate::activity::{Activity, InFlight};
+use crate::activity::{Activity, IdleLimits, InFlight};
 use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::{Duration, sleep},
+};
+
+/// How long an expired connection without a request in flight may take to close.
+const MAX_FLUSH: Duration = Duration::from_secs(5);
 
 /// The connections of one port; clones share them.
 #[derive(Clone)]
@@ -97,21 +102,26 @@ impl Connection {
         self.state.authenticated.store(true, Ordering::Relaxed);
     }
 
-    /// The requests of the connection.
-    pub fn activity(&self) -> Activity {
-        self.state.activity.clone()
-    }
-
     /// Counts a request as in flight.
     pub fn begin(&self) -> InFlight {
         self.state.activity.begin()
     }
 
-    /// Completes when the connection must end: evicted, or idle for `limit`.
-    pub async fn expired(&self, limit: Duration) {
+    /// Completes when the connection must end: it is evicted, or idle for too long.
+    pub async fn expired(&self, limits: IdleLimits) {
         tokio::select! {
             () = self.state.eviction.notified() => {}
-            () = self.state.activity.idle_for(limit) => {}
+            () = self.state.activity.idle(limits) => {}
+        }
+    }
+
+    /// Completes when the rest of the responses had its time: an expired connection is then closed without waiting.
+    pub async fn drained(&self) {
+        loop {
+            sleep(MAX_FLUSH).await;
+            if self.state.activity.is_idle() {
+                return;
+            }
         }
     }
 }
@@ -129,11 +139,12 @@ mod tests {
     use tokio::time::timeout;
 
     const HOUR: Duration = Duration::from_secs(3600);
+    const HOURS: IdleLimits = IdleLimits { first_request: HOUR, keep_alive: HOUR };
     const MINUTE: Duration = Duration::from_secs(60);
 
     /// Holds a connection until it expires.
     fn hold(connection: Connection) -> tokio::task::JoinHandle<()> {
-        tokio::spawn(async move { connection.expired(HOUR).await })
+        tokio::spawn(async move { connection.expired(HOURS).await })
     }
 
     #[tokio::test(start_paused = true)]
