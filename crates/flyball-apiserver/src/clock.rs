@@ -1,26 +1,8 @@
-//! The wall clock, as an offset to tokio's: when a test pauses or advances time, timestamps follow.
+//! Times as Kubernetes writes them, and the clock that the whole process uses.
 
 use jiff::Timestamp;
-use tokio::time::Instant;
 
-/// Tells the time.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    started: Instant,
-    wall: Timestamp,
-}
-
-impl Clock {
-    /// A clock that shows the wall's time now, and follows tokio's from here on.
-    pub fn start() -> Clock {
-        Clock { started: Instant::now(), wall: Timestamp::now() }
-    }
-
-    /// The time now.
-    pub fn now(&self) -> Timestamp {
-        self.wall + self.started.elapsed()
-    }
-}
+pub use flyball_host::Clock;
 
 /// A time as `metav1.Time` writes it: in seconds.
 pub fn seconds(time: Timestamp) -> String {
@@ -35,17 +17,6 @@ pub fn microseconds(time: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
-
-    #[tokio::test(start_paused = true)]
-    async fn time_passes_only_when_tokio_says_so() {
-        let clock = Clock::start();
-        let before = clock.now();
-
-        tokio::time::advance(Duration::from_secs(300)).await;
-
-        assert_eq!(clock.now(), before + Duration::from_secs(300));
-    }
 
     #[test]
     fn times_are_written_as_kubernetes_writes_them() {

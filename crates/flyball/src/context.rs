@@ -187,9 +187,9 @@ impl Context {
         Readiness::of(object, &self.now())
     }
 
-    /// The time, to the second, as Kubernetes keeps it. It follows tokio's clock, so a test may pause and advance it.
+    /// The time, to the second, as Kubernetes keeps it. It follows tokio's clock while that is paused, so a test may advance it.
     pub fn now(&self) -> Time {
-        self.operator.clock.time()
+        crate::clock::time(self.operator.clock)
     }
 
     /// The client, for everything else. Cached reads see what is written through it, too.

@@ -5,7 +5,7 @@ use cargo_metadata::{DependencyKind, Metadata, PackageId};
 use std::collections::{BTreeSet, HashMap};
 
 /// Pairs that must not be connected, directly or through others, and why.
-const NEVER: [(&str, &str, &str); 18] = [
+const NEVER: [(&str, &str, &str); 19] = [
     ("flyball", "flyball-apiserver", "an operator does not ship a server"),
     ("flyball", "flyball-store", "an operator does not ship a store"),
     ("flyball-apiserver", "flyball", "a server does not know its clients"),
@@ -23,6 +23,7 @@ const NEVER: [(&str, &str, &str); 18] = [
     ("flyball-store", "kube", "the store does not know what it stores"),
     ("flyball-store", "k8s-openapi", "the store does not know what it stores"),
     ("flyball-store", "serde_json", "the store does not know what it stores"),
+    ("flyball-host", "k8s-openapi", "the machine knows no Kubernetes"),
     ("*", "flyball-cli", "nothing builds on the command line"),
 ];
 

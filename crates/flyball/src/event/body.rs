@@ -1,6 +1,6 @@
 //! An event as the API server takes it, in either API, and how a repeat changes it.
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::event::{Event, EventApi, Regarding, Severity};
 use serde_json::{Value, json};
 
@@ -57,9 +57,9 @@ pub(super) fn new(
         EventApi::Core => json!({
             "apiVersion": "v1",
             "count": 1,
-            "firstTimestamp": clock.time(),
+            "firstTimestamp": clock::time(clock),
             "involvedObject": object,
-            "lastTimestamp": clock.time(),
+            "lastTimestamp": clock::time(clock),
             "message": note,
             "reportingComponent": controller,
             "source": { "component": controller },
@@ -76,7 +76,7 @@ pub(super) fn new(
 pub(super) fn repeat(api: EventApi, clock: Clock, count: u32) -> Value {
     match api {
         EventApi::Events => json!({ "series": { "count": count, "lastObservedTime": micros(clock) } }),
-        EventApi::Core => json!({ "count": count, "lastTimestamp": clock.time() }),
+        EventApi::Core => json!({ "count": count, "lastTimestamp": clock::time(clock) }),
     }
 }
 
