@@ -3,3 +3,60 @@
 pub mod identity;
 pub mod kubeconfig;
 pub mod user;
+pub mod x509;
+
+use http::header::AUTHORIZATION;
+use http::{Extensions, HeaderMap};
+use jiff::Timestamp;
+use user::{SYSTEM_AUTHENTICATED, SYSTEM_UNAUTHENTICATED, User};
+use x509::ClientCertificate;
+
+/// The user that a caller in the server's own process names; an extension of its requests.
+#[derive(Clone)]
+pub(crate) struct InProcessUser(pub User);
+
+/// Why credentials are not valid.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AuthenticationError {
+    /// The client certificate proves no user.
+    #[error("the client certificate is not valid: {0}")]
+    Certificate(#[from] x509::CertificateError),
+    /// The server has issued no such token.
+    #[error("the bearer token is not valid")]
+    Token,
+}
+
+/// The user who sends a request: as the process says, else by client certificate, else by bearer token, else anonymous.
+// apiserver/pkg/authentication/request/union/union.go
+pub(crate) fn authenticate(
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    now: Timestamp,
+) -> Result<User, AuthenticationError> {
+    if let Some(InProcessUser(user)) = extensions.get() {
+        return Ok(with_authenticated_group(user.clone()));
+    }
+    if let Some(certificate) = extensions.get::<ClientCertificate>() {
+        return Ok(with_authenticated_group(certificate.verify(now)?));
+    }
+    match bearer_token(headers) {
+        Some(_) => Err(AuthenticationError::Token),
+        None => Ok(User::anonymous()),
+    }
+}
+
+// apiserver/pkg/authentication/group/authenticated_group_adder.go
+fn with_authenticated_group(mut user: User) -> User {
+    if !user.is_in(SYSTEM_AUTHENTICATED) && !user.is_in(SYSTEM_UNAUTHENTICATED) {
+        user.groups.push(SYSTEM_AUTHENTICATED.into());
+    }
+    user
+}
+
+// apiserver/pkg/authentication/request/bearertoken/bearertoken.go
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    let (scheme, rest) = header.split_once(' ')?;
+    let token = rest.split(' ').next().unwrap_or_default();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}

@@ -37,11 +37,11 @@ async fn create(server: &ApiServer, path: &str, object: &Value) -> Result<()> {
     let info = RequestInfo::read(&Method::POST, &path.parse().expect("a path of ours"));
     let target = info.resource.clone().ok_or_else(Status::no_such_path)?;
     let kind = kind(server, &target)?;
-    let mut context = RequestContext::new(info, HeaderValue::from_static("bootstrap"));
+    let mut context = RequestContext::new(server.clone(), info, HeaderValue::from_static("bootstrap"));
     context.user = User::new("system:apiserver", [SYSTEM_MASTERS]);
     let mut headers = HeaderMap::new();
     headers.insert(header::USER_AGENT, HeaderValue::from_static("kube-apiserver"));
-    let mut request = ResourceRequest::new(server.clone(), kind, target, context, headers);
+    let mut request = ResourceRequest::new(kind, target, context, headers);
     request.body = object.to_string().into();
     match endpoints::handle(&request).await {
         Err(status) if status.code != 409 => Err(status),

@@ -1,5 +1,6 @@
 //! Requests to the API server from the same process, without a socket: each client makes them as one user.
 
+use crate::authn::InProcessUser;
 use crate::authn::user::User;
 use crate::http::body::Body;
 use crate::server::ApiServer;
@@ -27,7 +28,7 @@ impl InProcessClient {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<tower::BoxError>,
     {
-        request.extensions_mut().insert(self.user.clone());
+        request.extensions_mut().insert(InProcessUser(self.user.clone()));
         self.server.respond(request).await
     }
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod admission;
 pub mod authn;
+pub(crate) mod authz;
 pub(crate) mod bootstrap;
 pub mod client;
 pub mod clock;
@@ -11,10 +12,12 @@ pub mod discovery;
 pub(crate) mod dispatch;
 pub mod encoding;
 pub(crate) mod endpoints;
+pub mod filters;
 pub mod health;
 pub mod http;
 pub mod nonresource;
 pub mod openapi;
+pub mod options;
 pub mod registry;
 pub mod request;
 pub mod response;
@@ -24,8 +27,10 @@ pub mod status;
 pub(crate) mod subresources;
 pub mod version;
 pub(crate) mod watch_cache;
+pub(crate) mod writes;
 
 pub use crate::http::body::Body;
 pub use authn::user::User;
+pub use options::ServerOptions;
 pub use server::ApiServer;
 pub use status::Status;

@@ -6,7 +6,8 @@ use crate::encoding::negotiate::{self, Encoding, Format, Shape};
 use crate::encoding::output;
 use crate::openapi;
 use crate::registry::Served;
-use crate::request::info::{Query, RequestInfo, ResourceInfo};
+use crate::request::context::RequestContext;
+use crate::request::info::{Query, ResourceInfo};
 use crate::status::Status;
 use crate::{Body, health, version};
 use flyball_schema::kinds;
@@ -14,14 +15,25 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 /// Answers a request to a path that names no resource.
-pub fn respond(served: &Served, clock: &Clock, headers: &HeaderMap, route: &RequestInfo) -> Response<Body> {
-    let path = route.path.trim_matches('/');
+pub(crate) async fn respond(context: &RequestContext, served: &Served, head: &http::request::Parts) -> Response<Body> {
+    let RequestContext { server, info, .. } = context;
+    let clock = server.clock();
+    let path = info.path.trim_matches('/');
     let parts: Vec<&str> = path.split('/').collect();
-    let request = Request { headers, query: &route.query, method: &route.method, clock };
+    let request = Request {
+        headers: &head.headers,
+        query: &info.query,
+        method: &info.method,
+        clock: &clock,
+    };
     match parts[..] {
-        [""] => output::value(PRETTY, &paths(served)),
+        [""] if info.path == "/" => output::value(PRETTY, &paths(served)),
         ["version"] => request.get(|request| request.version()),
-        ["healthz" | "livez" | "readyz", ..] => health::respond(&route.path, &route.query),
+        ["healthz" | "livez" | "readyz", ..] => {
+            let shutting_down = head.extensions.get::<health::ShuttingDown>().is_some();
+            let state = health::State { store: server.store(), shutting_down };
+            health::respond(&info.path, &info.query, &state).await
+        }
         ["api"] => request.core(served),
         ["apis"] => request.named(served),
         ["api", version] => request.versioned(served, "", version),

@@ -1,6 +1,5 @@
 //! What a request asks for: its path, parameters and headers, read once and carried to where it is answered.
 
 pub mod context;
-pub(crate) mod duration;
 pub mod info;
 pub(crate) mod options;

@@ -58,7 +58,7 @@ fn check_custom(kind: &Kind, target: &ResourceInfo) -> Result<(), Status> {
             &resource.subresource(name).ok_or_else(missing)?.verbs
         }
     };
-    let word = word(target.verb);
+    let word = target.verb.name();
     match verbs.iter().any(|verb| **verb == *word) {
         true => Ok(()),
         false => Err(Status::method_not_supported(resource, word)),
@@ -88,23 +88,9 @@ fn check(kind: &Kind, target: &ResourceInfo, method: &Method) -> Result<(), Stat
         Verb::Delete => true,
         Verb::Proxy | Verb::None => false,
     };
-    let word = word(target.verb);
+    let word = target.verb.name();
     if !possible || !verbs.iter().any(|verb| **verb == *word) {
         return Err(Status::method_not_allowed());
     }
     Ok(())
-}
-
-fn word(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Create => "create",
-        Verb::Get => "get",
-        Verb::List => "list",
-        Verb::Watch => "watch",
-        Verb::Update => "update",
-        Verb::Patch => "patch",
-        Verb::Delete => "delete",
-        Verb::DeleteCollection => "deletecollection",
-        Verb::Proxy | Verb::None => "",
-    }
 }

@@ -1,31 +1,27 @@
 //! The API server: a value that answers requests. What it knows is in its store; the registry follows from that.
 
 use crate::authn::user::User;
+use crate::bootstrap;
 use crate::client::InProcessClient;
 use crate::clock::Clock;
 use crate::crd;
-use crate::encoding::output;
+use crate::filters::{self, Limits};
 use crate::http::body::Body;
-use crate::nonresource;
+use crate::options::ServerOptions;
 use crate::registry::{Kind, Registry};
-use crate::request::context::{RequestContext, ResourceRequest};
-use crate::request::info::RequestInfo;
-use crate::routing::{self, Route};
-use crate::status::{Result, Status};
+use crate::status::Result;
 use crate::watch_cache::EncodedEventCache;
-use crate::{bootstrap, dispatch};
+use crate::writes::Writes;
 use bytes::Bytes;
 use flyball_schema::kinds;
 use flyball_store::Store;
 use futures::future::BoxFuture;
-use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll};
-
-/// The most bytes that the body of a request may have.
-pub const MOST_BODY_BYTES: usize = 3 * 1024 * 1024;
 
 /// A Kubernetes API server over a store; clones share it.
 #[derive(Clone)]
@@ -33,6 +29,9 @@ pub struct ApiServer(Arc<Inner>);
 
 pub(crate) struct Inner {
     store: Store,
+    options: ServerOptions,
+    limits: Limits,
+    writes: Writes,
     registry: Registry,
     clock: Clock,
     frames: EncodedEventCache,
@@ -52,9 +51,16 @@ impl ApiServer {
 
     /// Serves what the store holds, and first adds what every cluster has.
     pub async fn start(store: Store) -> Result<ApiServer> {
+        ServerOptions::default().start(store).await
+    }
+
+    pub(crate) async fn start_with(store: Store, options: ServerOptions) -> Result<ApiServer> {
         let registry = Registry::new(kinds::builtin().resources.iter().cloned().map(Kind::built_in));
         let server = ApiServer(Arc::new(Inner {
             store,
+            limits: Limits::new(options.max_requests_in_flight, options.max_mutating_requests_in_flight),
+            options,
+            writes: Writes::default(),
             registry,
             clock: Clock::start(),
             frames: EncodedEventCache::default(),
@@ -86,6 +92,21 @@ impl ApiServer {
         self.0.clock
     }
 
+    /// What the server was started with.
+    pub(crate) fn options(&self) -> &ServerOptions {
+        &self.0.options
+    }
+
+    /// How many more requests may be handled now.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// The writes in progress.
+    pub(crate) fn writes(&self) -> &Writes {
+        &self.0.writes
+    }
+
     /// The lines of watches.
     pub(crate) fn frames(&self) -> &EncodedEventCache {
         &self.0.frames
@@ -96,52 +117,21 @@ impl ApiServer {
         self.0.crds.get()
     }
 
-    /// Answers a request.
+    /// Handles a request: it passes the filters, then its endpoint. The sender is anonymous, unless the request has an
+    /// extension that says otherwise; [`ApiServer::as_user`] adds one.
     pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
     where
-        B: http_body::Body<Data = Bytes> + Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<tower::BoxError>,
     {
-        let (mut parts, body) = request.into_parts();
-        let info = RequestInfo::read(&parts.method, &parts.uri);
-        let mut context = RequestContext::new(info, output::audit_id(&parts.headers));
-        if let Some(user) = parts.extensions.remove::<User>() {
-            context.user = user;
-        }
-        let audit_id = context.audit_id.clone();
-        let response = self.routed(context, &parts.headers, body).await;
-        output::finish(&parts.headers, audit_id, response)
+        let mut request = request.map(|body| UnsyncBoxBody::new(body.map_err(Into::into)));
+        request.extensions_mut().insert(self.clone());
+        filters::run(request).await
     }
 
-    async fn routed<B>(&self, context: RequestContext, headers: &HeaderMap, body: B) -> Response<Body>
-    where
-        B: http_body::Body<Data = Bytes> + Send,
-        B::Error: Into<tower::BoxError>,
-    {
-        let served = self.registry().served();
-        let info = &context.info;
-        match routing::route(&served, info) {
-            Route::Resource(kind, target) => {
-                let target = target.clone();
-                let request = ResourceRequest::new(self.clone(), kind, target, context, headers.clone());
-                dispatch::dispatch(request, read(body)).await
-            }
-            Route::Refused(status) => output::refuse(headers, &info.query, &status),
-            Route::Missing(target) => nonresource::not_found(headers, &info.query, target),
-            Route::NonResource => nonresource::respond(&served, &self.0.clock, headers, info),
-        }
-    }
-}
-
-async fn read<B>(body: B) -> Result<Bytes>
-where
-    B: http_body::Body<Data = Bytes> + Send,
-    B::Error: Into<tower::BoxError>,
-{
-    match Limited::new(body, MOST_BODY_BYTES).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(MOST_BODY_BYTES)),
-        Err(error) => Err(Status::bad_request(format!("read the body: {error}"))),
+    /// Waits until every write that has begun is finished: those whose clients have left, too.
+    pub async fn finish_writes(&self) {
+        self.0.writes.finished().await;
     }
 }
 

@@ -136,6 +136,23 @@ impl Status {
         Self::failure(StatusCode::FORBIDDEN, Reason::Forbidden, message).about(resource, name)
     }
 
+    /// 403: the user may not do that with the resource; group and resource are empty for other paths.
+    // apimachinery/pkg/api/errors/errors.go, NewForbidden
+    pub fn access_denied(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let message = match (qualified(resource, group).as_str(), name) {
+            ("", _) => format!("forbidden: {why}"),
+            (subject, "") => format!("{subject} is forbidden: {why}"),
+            (subject, _) => format!("{subject} {name:?} is forbidden: {why}"),
+        };
+        let details = Details {
+            name: name.into(),
+            group: group.into(),
+            kind: resource.into(),
+            ..Details::default()
+        };
+        Self::failure(StatusCode::FORBIDDEN, Reason::Forbidden, message).with(details)
+    }
+
     /// 409, for the reason given.
     pub fn conflict(resource: &Resource, name: &str, why: impl fmt::Display) -> Self {
         let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());
@@ -329,6 +346,26 @@ impl Status {
         Self::failure(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)
     }
 
+    /// 504: there was not enough time.
+    pub fn timeout(why: impl fmt::Display) -> Self {
+        let message = format!("Timeout: {why}");
+        Self::failure(StatusCode::GATEWAY_TIMEOUT, Reason::Timeout, message).with(Details::default())
+    }
+
+    /// What a failure of the store means to a client: 503 while it takes no writes, 504 if it does not answer (both worth
+    /// a retry), else 500. The failure is logged here, with its sources.
+    pub fn store_failed(error: &flyball_store::Error) -> Self {
+        use flyball_store::Error;
+        tracing::error!(error = chain(error), "the store failed");
+        match error {
+            Error::Unavailable { .. } => Self::timeout(error).retry_after(1),
+            Error::Full { .. } | Error::Write { .. } | Error::ReadOnly { .. } | Error::Closed => {
+                Self::service_unavailable(error.to_string()).retry_after(1)
+            }
+            _ => Self::internal(error),
+        }
+    }
+
     /// 504: the resource version asked for lies in the future.
     pub fn resource_version_too_large(wanted: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
@@ -430,6 +467,12 @@ impl fmt::Display for Status {
 }
 
 impl std::error::Error for Status {}
+
+/// An error and its sources in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let sources = std::iter::successors(error.source(), |error| error.source());
+    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
+}
 
 fn details(resource: &Resource, name: &str) -> Details {
     Details {

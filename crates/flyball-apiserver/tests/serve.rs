@@ -1,58 +1,65 @@
-//! The server on a real port of this machine: who gets in, and how it ends.
+//! The server on a real port of this machine: who is let in, and how it shuts down.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use bytes::Bytes;
-use flyball_apiserver::authn::identity::{Authority, User};
+use flyball_apiserver::authn::identity::Authority;
 use flyball_apiserver::authn::kubeconfig::kubeconfig;
+use flyball_apiserver::filters::{AuditEvent, AuditSink, Stage};
 use flyball_apiserver::http::serve::{Config, ServeError, Serving, serve};
-use flyball_apiserver::{Body, version};
+use flyball_apiserver::{ApiServer, ServerOptions, User, version};
+use flyball_store::Store;
 use futures::{AsyncBufReadExt, StreamExt};
-use http::{Request, Response};
+use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Answers `/watch` with a stream that never ends by itself, `/panic` not at all, and all else with the version.
-async fn answer(request: Request<hyper::body::Incoming>) -> Result<Response<Body>, Infallible> {
-    Ok(Response::new(match request.uri().path() {
-        "/watch" => {
-            let line = Bytes::from_static(b"{}\n");
-            Body::stream(futures::stream::once(async { line }).chain(futures::stream::pending()))
+/// Keeps the users of requests, and panics at requests to `/panic`.
+#[derive(Default)]
+struct Users(Mutex<Vec<User>>);
+
+impl AuditSink for Users {
+    fn record(&self, event: &AuditEvent<'_>) {
+        if event.stage == Stage::RequestReceived {
+            assert_ne!(event.context.info.path, "/panic", "on purpose");
+            self.0.lock().unwrap().push(event.context.user.clone());
         }
-        "/panic" => panic!("on purpose"),
-        "/host" => Body::whole(request.headers()["host"].to_str().unwrap().to_owned()),
-        "/who" => Body::whole(request.extensions().get::<User>().map_or(String::new(), |user| user.name.clone())),
-        _ => Body::whole(version::version().to_string()),
-    }))
+    }
+}
+
+async fn start_with(authority: &Arc<Authority>, options: ServerOptions) -> Serving {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let config = Config { address, hosts: vec![], authority: authority.clone() };
+    serve(options.start(Store::memory()).await.unwrap(), config).await.unwrap()
 }
 
 async fn start(authority: &Arc<Authority>) -> Serving {
-    let address = "127.0.0.1:0".parse().unwrap();
-    let config = Config { address, hosts: vec![], authority: authority.clone() };
-    serve(tower::service_fn(answer), config).await.unwrap()
+    start_with(authority, ServerOptions::default()).await
 }
 
 fn authority() -> Arc<Authority> {
     Arc::new(Authority::generate().unwrap())
 }
 
-/// A client that trusts `server` and shows a certificate of `user`, if any is given.
-async fn client(serving: &Serving, server: &Authority, user: Option<&Authority>) -> kube::Client {
+/// A client that trusts `server` and presents a certificate of a user, if one is given.
+async fn client(serving: &Serving, server: &Authority, user: Option<(&Authority, User)>) -> kube::Client {
     let text = kubeconfig(server, &serving.url(), &User::admin()).unwrap();
     let mut config = Kubeconfig::from_yaml(&text).unwrap();
     let info = config.auth_infos[0].auth_info.as_mut().unwrap();
     match user {
         None => *info = kube::config::AuthInfo::default(),
-        Some(authority) => {
-            let text = kubeconfig(authority, &serving.url(), &User::admin()).unwrap();
+        Some((authority, user)) => {
+            let text = kubeconfig(authority, &serving.url(), &user).unwrap();
             *info = Kubeconfig::from_yaml(&text).unwrap().auth_infos[0].auth_info.clone().unwrap();
         }
     }
     let options = KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(config, &options).await.unwrap();
     kube::Client::try_from(config).unwrap()
+}
+
+async fn admin(serving: &Serving, authority: &Authority) -> kube::Client {
+    client(serving, authority, Some((authority, User::admin()))).await
 }
 
 async fn get(client: &kube::Client, path: &str) -> Result<String, u16> {
@@ -64,21 +71,23 @@ async fn get(client: &kube::Client, path: &str) -> Result<String, u16> {
 }
 
 #[tokio::test]
-async fn the_admin_gets_in_and_is_known() {
-    let authority = authority();
-    let serving = start(&authority).await;
-    let client = client(&serving, &authority, Some(&authority)).await;
+async fn the_admin_is_let_in_and_known() {
+    let (authority, users) = (authority(), Arc::new(Users::default()));
+    let options = ServerOptions { audit_sink: Some(users.clone()), ..ServerOptions::default() };
+    let serving = start_with(&authority, options).await;
+    let client = admin(&serving, &authority).await;
 
     assert_eq!(client.apiserver_version().await.unwrap().git_version, version::git_version());
-    assert_eq!(get(&client, "/who").await, Ok("admin".into()));
-    assert_eq!(get(&client, "/host").await, Ok(serving.address().to_string()));
+    let expected = User::new("admin", ["system:masters", "system:authenticated"]);
+    assert_eq!(*users.0.lock().unwrap(), [expected]);
+    assert!(get(&client, "/api").await.unwrap().contains(&serving.address().to_string()));
 }
 
 #[tokio::test]
-async fn to_act_as_somebody_else_is_refused_by_name() {
+async fn impersonation_is_refused_by_name() {
     let authority = authority();
     let serving = start(&authority).await;
-    let client = client(&serving, &authority, Some(&authority)).await;
+    let client = admin(&serving, &authority).await;
     let request = Request::get("/version").header("impersonate-user", "ada").body(vec![]).unwrap();
 
     let refused = client.request_text(request).await.unwrap_err();
@@ -88,19 +97,43 @@ async fn to_act_as_somebody_else_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn nobody_else_gets_in_but_may_ask_for_health_and_version() {
+async fn other_users_may_read_health_and_version_only() {
     let authority = authority();
     let serving = start(&authority).await;
-    let nobody = client(&serving, &authority, None).await;
-    let stranger = client(&serving, &authority, Some(&Authority::generate().unwrap())).await;
+    let anonymous = client(&serving, &authority, None).await;
+    let ada = client(&serving, &authority, Some((&authority, User::new("ada", ["staff"])))).await;
 
-    assert_eq!(get(&nobody, "/api").await, Err(401));
-    assert!(get(&nobody, "/version").await.is_ok());
-    assert!(get(&nobody, "/readyz").await.is_ok());
+    for client in [&anonymous, &ada] {
+        assert!(get(client, "/version").await.is_ok());
+        assert!(get(client, "/readyz").await.is_ok());
+        assert_eq!(get(client, "/readyz/store").await, Err(403));
+        assert_eq!(get(client, "/api").await, Err(403));
+        assert_eq!(get(client, "/api/v1/secrets").await, Err(403));
+    }
+    let request = Request::get("/api/v1/namespaces/a/secrets/b").body(vec![]).unwrap();
+    let refused = ada.request_text(request).await.unwrap_err();
+    let sentence =
+        r#"secrets "b" is forbidden: User "ada" cannot get resource "secrets" in API group "" in the namespace "a""#;
+    assert!(
+        matches!(&refused, kube::Error::Api(status) if status.reason == "Forbidden" && status.message == sentence),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn credentials_that_are_not_valid_are_refused_everywhere() {
+    let authority = authority();
+    let serving = start(&authority).await;
+    let anonymous = client(&serving, &authority, None).await;
+    let foreign = Authority::generate().unwrap();
+    let stranger = client(&serving, &authority, Some((&foreign, User::admin()))).await;
+
     assert_eq!(get(&stranger, "/version").await, Err(401));
     let token = Request::get("/version").header("authorization", "Bearer guess").body(vec![]).unwrap();
-    let refused = nobody.request_text(token).await.unwrap_err();
+    let refused = anonymous.request_text(token).await.unwrap_err();
     assert!(matches!(refused, kube::Error::Api(status) if status.code == 401 && status.reason == "Unauthorized"));
+    let basic = Request::get("/version").header("authorization", "Basic YTpi").body(vec![]).unwrap();
+    assert!(anonymous.request_text(basic).await.is_ok(), "no authenticator reads it");
 }
 
 #[tokio::test]
@@ -108,8 +141,9 @@ async fn an_occupied_port_says_so_in_one_sentence() {
     let authority = authority();
     let serving = start(&authority).await;
     let config = Config { address: serving.address(), hosts: vec![], authority };
+    let server = ApiServer::start(Store::memory()).await.unwrap();
 
-    let error = serve(tower::service_fn(answer), config).await.err().unwrap();
+    let error = serve(server, config).await.err().unwrap();
 
     assert!(matches!(error, ServeError::Occupied { .. }));
     let port = serving.address().port();
@@ -122,22 +156,25 @@ async fn a_stop_ends_watches_cleanly_and_frees_the_port() {
     let authority = authority();
     let serving = start(&authority).await;
     let address = serving.address();
-    let client = client(&serving, &authority, Some(&authority)).await;
-    let stream = client.request_stream(Request::get("/watch").body(vec![]).unwrap()).await.unwrap();
+    let client = admin(&serving, &authority).await;
+    let watch = Request::get("/api/v1/namespaces?watch=1").body(vec![]).unwrap();
+    let stream = client.request_stream(watch).await.unwrap();
     let mut lines = std::pin::pin!(stream.lines());
-    assert_eq!(lines.next().await.unwrap().unwrap(), "{}");
+    assert!(lines.next().await.unwrap().unwrap().contains("ADDED"));
 
-    let (end, ()) = tokio::join!(lines.next(), serving.stop());
+    let rest = async { while lines.next().await.transpose().unwrap().is_some() {} };
+    let ((), ()) = tokio::join!(rest, serving.stop());
 
-    assert!(end.is_none(), "{end:?}");
     tokio::net::TcpListener::bind(address).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_panic_costs_one_request_its_answer_and_nothing_else() {
     let authority = authority();
-    let serving = start(&authority).await;
-    let client = client(&serving, &authority, Some(&authority)).await;
+    let sink = Arc::new(Users::default());
+    let options = ServerOptions { audit_sink: Some(sink), ..ServerOptions::default() };
+    let serving = start_with(&authority, options).await;
+    let client = admin(&serving, &authority).await;
 
     assert_eq!(get(&client, "/panic").await, Err(500));
     assert!(get(&client, "/version").await.is_ok());

@@ -334,6 +334,6 @@ async fn health_is_told_in_a_word_or_in_detail() {
     let warning = "warn: some health checks cannot be excluded: no matches for \"etcd\"";
     assert_eq!(
         detail.text(),
-        format!("[+]ping ok\n[+]store excluded: ok\n{warning}\nreadyz check passed\n")
+        format!("[+]ping ok\n[+]store excluded: ok\n[+]shutdown ok\n{warning}\nreadyz check passed\n")
     );
 }

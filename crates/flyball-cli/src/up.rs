@@ -74,8 +74,8 @@ impl Up {
         println!("stopping");
         drop(control);
         running.stop().await;
-        cluster.stop().await;
         serving.stop().await;
+        cluster.stop().await;
         Ok(())
     }
 

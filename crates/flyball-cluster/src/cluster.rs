@@ -52,9 +52,10 @@ impl Cluster {
         &self.server
     }
 
-    /// Ends the controllers' work in good order. The store stays as it is.
+    /// Stops the controllers, then waits for the writes that are in progress. The store stays as it is.
     pub async fn stop(self) {
         self.controllers.stop().await;
+        self.server.finish_writes().await;
     }
 }
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use flyball_schema::print::{self, Printer};
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -148,23 +148,6 @@ pub(crate) fn text(code: StatusCode, text: impl Into<String>) -> Response<Body> 
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
-}
-
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-
-/// Adds what every response has, and compresses what is large if the client can read it.
-pub fn finish(request: &HeaderMap, audit_id: HeaderValue, response: Response<Body>) -> Response<Body> {
-    let mut response = crate::encoding::gzip::compress(request, response);
-    let headers = response.headers_mut();
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
-    headers.insert(AUDIT_ID, audit_id);
-    response
-}
-
-/// The audit id of a request: the client's, if it names one, else a new one.
-pub fn audit_id(request: &HeaderMap) -> HeaderValue {
-    let given = request.get(AUDIT_ID).filter(|id| !id.is_empty() && id.len() <= 64).cloned();
-    given.unwrap_or_else(|| HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).expect("a uuid is a header value"))
 }
 
 fn encoded(status: &Status, format: Format) -> Response<Body> {

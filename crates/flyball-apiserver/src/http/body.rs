@@ -9,7 +9,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// The body of a response.
-pub struct Body(Form);
+pub struct Body {
+    form: Form,
+    /// Dropped with the body.
+    held: Vec<Box<dyn Send + Sync>>,
+}
 
 enum Form {
     Whole(Bytes),
@@ -24,25 +28,32 @@ impl Body {
 
     /// A body of bytes that are all there.
     pub fn whole(bytes: impl Into<Bytes>) -> Body {
-        Body(Form::Whole(bytes.into()))
+        Body { form: Form::Whole(bytes.into()), held: Vec::new() }
     }
 
     /// A body of chunks as they come.
     pub fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Body {
-        Body(Form::Stream(chunks.boxed()))
+        Body { form: Form::Stream(chunks.boxed()), held: Vec::new() }
     }
 
     /// The same body, which ends early if it is a stream and the future comes first.
     pub fn until(self, end: impl Future<Output = ()> + Send + 'static) -> Body {
-        match self.0 {
-            Form::Whole(bytes) => Body::whole(bytes),
-            Form::Stream(chunks) => Body::stream(chunks.take_until(Box::pin(end))),
-        }
+        let form = match self.form {
+            Form::Whole(bytes) => Form::Whole(bytes),
+            Form::Stream(chunks) => Form::Stream(chunks.take_until(Box::pin(end)).boxed()),
+        };
+        Body { form, held: self.held }
+    }
+
+    /// The same body, which drops a value when it has been sent or is dropped itself.
+    pub(crate) fn holding(mut self, value: impl Send + Sync + 'static) -> Body {
+        self.held.push(Box::new(value));
+        self
     }
 
     /// The bytes, if they are all there; the body itself if it is a stream.
     pub fn into_whole(self) -> Result<Bytes, Body> {
-        match self.0 {
+        match self.form {
             Form::Whole(bytes) => Ok(bytes),
             Form::Stream(_) => Err(self),
         }
@@ -54,7 +65,7 @@ impl http_body::Body for Body {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, ctx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
+        match &mut self.form {
             Form::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Form::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Form::Stream(chunks) => chunks.poll_next_unpin(ctx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
@@ -62,11 +73,11 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Form::Whole(bytes) if bytes.is_empty())
+        matches!(&self.form, Form::Whole(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.form {
             Form::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Form::Stream(_) => SizeHint::default(),
         }

@@ -1,20 +1,18 @@
-//! One connection: the handshake, who is at the other end, and its requests.
+//! One connection: the TLS handshake, then its requests, each with the client's certificate.
 
 use crate::Body;
+use crate::authn::x509::ClientCertificate;
 use crate::encoding::output;
-use crate::http::tls::{Caller, Tls};
-use crate::request::info::Query;
-use crate::status::Status;
-use futures::FutureExt;
-use http::header::{AUTHORIZATION, HOST, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use crate::health::ShuttingDown;
+use crate::http::tls::Tls;
+use http::header::{CONNECTION, HOST, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::Watcher;
 use std::convert::Infallible;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -41,10 +39,10 @@ pub(crate) async fn run<S>(
     let Some(stream) = handshake(stream, &tls).await else {
         return;
     };
-    let caller = tls.caller(stream.get_ref().1.peer_certificates());
-    let answer = service_fn(move |request| {
-        let (service, caller, stopped) = (service.clone(), caller.clone(), stopped.clone());
-        async move { Ok::<_, Infallible>(answer(service, caller, stopped, request).await) }
+    let certificate = tls.client_certificate(stream.get_ref().1.peer_certificates());
+    let handler = service_fn(move |request| {
+        let (service, certificate, stopped) = (service.clone(), certificate.clone(), stopped.clone());
+        async move { Ok::<_, Infallible>(handle(service, certificate, stopped, request).await) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new());
@@ -54,7 +52,7 @@ pub(crate) async fn run<S>(
         .max_concurrent_streams(1000)
         .keep_alive_interval(Some(Duration::from_secs(30)))
         .adaptive_window(true);
-    let connection = builder.serve_connection(TokioIo::new(stream), answer).into_owned();
+    let connection = builder.serve_connection(TokioIo::new(stream), handler).into_owned();
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection ended badly");
     }
@@ -82,41 +80,47 @@ async fn handshake(mut stream: TcpStream, tls: &Tls) -> Option<TlsStream<TcpStre
     tokio::time::timeout(HANDSHAKE, accept).await.ok().flatten()
 }
 
-async fn answer<S>(
+/// Passes a request to the service, with the connection's extensions.
+async fn handle<S>(
     mut service: S,
-    caller: Caller,
+    certificate: Option<ClientCertificate>,
     stopped: watch::Receiver<bool>,
     mut request: Request<Incoming>,
 ) -> Response<Body>
 where
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
 {
-    if *stopped.borrow() && request.uri().path() == "/readyz" {
-        return output::text(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "[-]shutdown failed: reason withheld\nreadyz check failed\n",
-        );
-    }
-    if let Some(refusal) = refusal(&caller, &request) {
+    if let Some(refusal) = check_host(&request) {
         return refusal;
     }
-    if let Caller::User(user) = caller {
-        request.extensions_mut().insert(user);
+    if let Some(certificate) = certificate {
+        request.extensions_mut().insert(certificate);
     }
-    name_host(&mut request);
-    let headers = request.headers().clone();
-    let query = Query::parse(request.uri().query().unwrap_or_default());
-    match AssertUnwindSafe(service.call(request)).catch_unwind().await {
-        Ok(Ok(response)) => response.map(|body| body.until(ended(stopped))),
-        Err(_) => {
-            let status = Status::internal("this request made the server panic: its log says where");
-            output::finish(&headers, output::audit_id(&headers), output::refuse(&headers, &query, &status))
-        }
+    if *stopped.borrow() {
+        request.extensions_mut().insert(ShuttingDown);
     }
+    set_host(&mut request);
+    let Ok(response) = service.call(request).await;
+    response.map(|body| body.until(ended(stopped)))
 }
 
-/// HTTP/2 has no `Host`: what it has instead is in the URI.
-fn name_host(request: &mut Request<Incoming>) {
+/// HTTP/1.1 requires one `Host`.
+// net/http/server.go, readRequest
+fn check_host(request: &Request<Incoming>) -> Option<Response<Body>> {
+    let hosts = request.headers().get_all(HOST).iter().count();
+    let why = match (request.version(), hosts) {
+        (Version::HTTP_11, 0) if request.method() != Method::CONNECT => "missing required Host header",
+        (Version::HTTP_11, 2..) => "too many Host headers",
+        _ => return None,
+    };
+    let mut response = output::text(StatusCode::BAD_REQUEST, format!("400 Bad Request: {why}"));
+    response.headers_mut().remove("x-content-type-options");
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    Some(response)
+}
+
+/// HTTP/2 names the host in the URI instead of in `Host`.
+fn set_host(request: &mut Request<Incoming>) {
     let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
     if let Some(Ok(host)) = authority.map(HeaderValue::try_from) {
         request.headers_mut().entry(HOST).or_insert(host);
@@ -126,29 +130,4 @@ fn name_host(request: &mut Request<Incoming>) {
 async fn ended(mut stopped: watch::Receiver<bool>) {
     // the other end is gone only when the server is: that is a stop too
     let _stopped = stopped.wait_for(|stopped| *stopped).await;
-}
-
-/// Nobody but the admin gets in, and only as the admin; anybody may ask whether the server is well, and which version it is.
-fn refusal(caller: &Caller, request: &Request<Incoming>) -> Option<Response<Body>> {
-    let public = matches!(request.uri().path(), "/healthz" | "/livez" | "/readyz" | "/version" | "/version/");
-    let public = public && request.method() == Method::GET;
-    let allowed = match caller {
-        Caller::User(user) => user.is_master(),
-        // a token that nobody gave out is not the same as none
-        Caller::Anonymous => public && !request.headers().contains_key(AUTHORIZATION),
-        Caller::Stranger => false,
-    };
-    let headers = request.headers();
-    let impersonation = headers.keys().find(|name| name.as_str().starts_with("impersonate-"));
-    let status = match impersonation {
-        _ if !allowed => Status::unauthorized(),
-        Some(name) => Status::bad_request(format!("impersonation is not supported: remove the header {name}")),
-        None => return None,
-    };
-    let query = Query::parse(request.uri().query().unwrap_or_default());
-    Some(output::finish(
-        headers,
-        output::audit_id(headers),
-        output::refuse(headers, &query, &status),
-    ))
 }

@@ -1,7 +1,7 @@
-//! TLS for the server: what it shows of itself, and how it learns who is calling.
+//! TLS for the server: its own certificate, and the certificates of clients.
 
-use crate::authn::identity::{Authority, AuthorityError, Credential, User};
-use crate::clock::Clock;
+use crate::authn::identity::{Authority, AuthorityError, Credential};
+use crate::authn::x509::ClientCertificate;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -10,7 +10,6 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
@@ -29,23 +28,11 @@ pub enum TlsError {
     Trust(#[from] rustls::server::VerifierBuilderError),
 }
 
-/// Who a client proves to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Caller {
-    /// A user that the authority vouches for.
-    User(User),
-    /// Nobody: it showed no certificate.
-    Anonymous,
-    /// Somebody that the authority does not know.
-    Stranger,
-}
-
 /// A server's side of TLS.
 pub struct Tls {
     /// What the connection is made with.
     pub config: Arc<ServerConfig>,
     trust: Arc<dyn ClientCertVerifier>,
-    clock: Clock,
 }
 
 impl Tls {
@@ -65,23 +52,16 @@ impl Tls {
             .with_client_cert_verifier(Arc::new(AnyCertificate(trust.clone())))
             .with_single_cert(chain, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Tls { config: Arc::new(config), trust, clock: Clock::start() })
+        Ok(Tls { config: Arc::new(config), trust })
     }
 
-    /// Who showed these certificates.
-    pub fn caller(&self, certificates: Option<&[CertificateDer<'_>]>) -> Caller {
-        let Some([certificate, intermediates @ ..]) = certificates else {
-            return Caller::Anonymous;
-        };
-        let now = Duration::from_secs(self.clock.now().as_second().unsigned_abs());
-        match self.trust.verify_client_cert(certificate, intermediates, UnixTime::since_unix_epoch(now)) {
-            Ok(_) => User::of(certificate).map_or(Caller::Stranger, Caller::User),
-            Err(_) => Caller::Stranger,
-        }
+    /// The certificate that a client presented, to be verified with each of its requests.
+    pub fn client_certificate(&self, presented: Option<&[CertificateDer<'_>]>) -> Option<ClientCertificate> {
+        ClientCertificate::new(presented?, self.trust.clone())
     }
 }
 
-/// Takes any certificate whose key the client holds: a stranger gets an answer (401), not a broken connection.
+/// Accepts any certificate whose key the client holds: requests with one that is not trusted are answered with 401.
 #[derive(Debug)]
 struct AnyCertificate(Arc<dyn ClientCertVerifier>);
 

@@ -3,7 +3,7 @@
 use crate::authn::user::User;
 use crate::clock;
 use crate::registry::Kind;
-use crate::request::info::{RequestInfo, ResourceInfo, Verb};
+use crate::request::info::{RequestInfo, ResourceInfo};
 use crate::server::ApiServer;
 use crate::status::{Result, Status};
 use bytes::Bytes;
@@ -15,26 +15,32 @@ use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
 /// One request, from the first filter to the last: filters fill it in, endpoints and admission read it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RequestContext {
+    /// The server that handles the request.
+    pub server: ApiServer,
     /// What the method, the path and the query ask for.
     pub info: RequestInfo,
     /// The user on whose behalf the request is made; anonymous until a filter authenticates it.
     pub user: User,
     /// Identifies the request in audit events, logs and the response header `Audit-Id`.
     pub audit_id: HeaderValue,
-    /// When the server gives up on the request; none for long-running requests.
+    /// When the request arrived.
+    pub received: Instant,
+    /// When the server stops waiting for the request; none for long-running requests.
     pub deadline: Option<Instant>,
     warnings: Arc<Mutex<Vec<String>>>,
 }
 
 impl RequestContext {
     /// The context of a request that no filter has looked at yet.
-    pub fn new(info: RequestInfo, audit_id: HeaderValue) -> RequestContext {
+    pub fn new(server: ApiServer, info: RequestInfo, audit_id: HeaderValue) -> RequestContext {
         RequestContext {
+            server,
             info,
             user: User::anonymous(),
             audit_id,
+            received: Instant::now(),
             deadline: None,
             warnings: Arc::default(),
         }
@@ -57,8 +63,6 @@ impl RequestContext {
 
 /// One request to a resource that is served.
 pub(crate) struct ResourceRequest {
-    /// The server that handles it.
-    pub server: ApiServer,
     /// The kind that it is about.
     pub kind: Arc<Kind>,
     /// The object or collection that the path names.
@@ -80,20 +84,13 @@ impl Deref for ResourceRequest {
 
 impl ResourceRequest {
     /// A request that has been routed to a kind.
-    pub fn new(
-        server: ApiServer,
-        kind: Arc<Kind>,
-        target: ResourceInfo,
-        context: RequestContext,
-        headers: HeaderMap,
-    ) -> ResourceRequest {
-        ResourceRequest { server, kind, target, headers, body: Bytes::new(), context }
+    pub fn new(kind: Arc<Kind>, target: ResourceInfo, context: RequestContext, headers: HeaderMap) -> ResourceRequest {
+        ResourceRequest { kind, target, headers, body: Bytes::new(), context }
     }
 
     /// The same request, about another object.
     pub fn about(&self, kind: Arc<Kind>, target: ResourceInfo) -> ResourceRequest {
         ResourceRequest {
-            server: self.server.clone(),
             kind,
             target,
             headers: self.headers.clone(),
@@ -127,11 +124,6 @@ impl ResourceRequest {
         clock::seconds(self.server.clock().now())
     }
 
-    /// Whether the verb has a body.
-    pub fn reads_body(&self) -> bool {
-        !matches!(self.target.verb, Verb::Get | Verb::List | Verb::Watch)
-    }
-
     /// 404 for the object that the path names.
     pub fn not_found(&self) -> Status {
         if self.kind.is("", "componentstatuses") {
@@ -147,7 +139,6 @@ impl ResourceRequest {
 
     /// A failure of the store that the client cannot repair.
     pub fn store_failed<T>(&self, error: flyball_store::Error) -> Result<T> {
-        tracing::error!(%error, resource = self.kind.resource.qualified(), "the store failed");
-        Err(Status::internal(error))
+        Err(Status::store_failed(&error))
     }
 }

@@ -2,6 +2,7 @@
 //! Whether the kind exists is left to the registry.
 
 use http::Method;
+use std::borrow::Cow;
 
 /// What the method, the path and the query of a request ask for.
 #[derive(Clone, Debug)]
@@ -55,6 +56,29 @@ pub enum Verb {
     None,
 }
 
+impl Verb {
+    /// The verb, as roles and audit events name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Create => "create",
+            Verb::Get => "get",
+            Verb::List => "list",
+            Verb::Watch => "watch",
+            Verb::Update => "update",
+            Verb::Patch => "patch",
+            Verb::Delete => "delete",
+            Verb::DeleteCollection => "deletecollection",
+            Verb::Proxy => "proxy",
+            Verb::None => "",
+        }
+    }
+
+    /// Whether the verb changes nothing and has no body.
+    pub fn is_read_only(self) -> bool {
+        matches!(self, Verb::Get | Verb::List | Verb::Watch)
+    }
+}
+
 impl RequestInfo {
     /// Reads a request's method and URI.
     pub fn read(method: &Method, uri: &http::Uri) -> RequestInfo {
@@ -62,6 +86,32 @@ impl RequestInfo {
         let path = decode(uri.path(), Plus::Itself);
         let resource = resource(method, &path, &query);
         RequestInfo { method: method.clone(), path, query, resource }
+    }
+
+    /// The verb of a resource; of other paths, the method in lower case.
+    pub fn verb(&self) -> Cow<'static, str> {
+        match &self.resource {
+            Some(target) => Cow::Borrowed(target.verb.name()),
+            None => Cow::Owned(self.method.as_str().to_ascii_lowercase()),
+        }
+    }
+
+    /// Whether the request changes nothing.
+    pub fn is_read_only(&self) -> bool {
+        match &self.resource {
+            Some(target) => target.verb.is_read_only(),
+            None => self.method == Method::GET,
+        }
+    }
+
+    /// Whether the request lasts as long as its client wants: it has no deadline, and is not counted as in flight.
+    // pkg/controlplane/apiserver/config.go, LongRunningFunc
+    pub fn is_long_running(&self) -> bool {
+        let Some(target) = &self.resource else {
+            return false;
+        };
+        matches!(target.verb, Verb::Watch | Verb::Proxy)
+            || matches!(target.subresource.as_deref(), Some("attach" | "exec" | "proxy" | "log" | "portforward"))
     }
 }
 

@@ -14,7 +14,9 @@ pub use list::{ListOptions, ResourceVersionMatch};
 pub use write::{FieldValidation, PatchType, WriteOptions};
 
 fn integer(query: &Query, key: &str) -> Result<Option<i64>> {
-    let Some(text) = query.get(key) else { return Ok(None) };
+    let Some(text) = query.all(key).next() else {
+        return Ok(None);
+    };
     match text.parse() {
         Ok(number) => Ok(Some(number)),
         Err(error) => Err(Status::bad_request(parse_error("ParseInt", text, &error))),

@@ -1,0 +1,22 @@
+//! Finds out who sends a request; refuses credentials that are not valid with 401.
+// apiserver/pkg/endpoints/filters/authentication.go
+
+use crate::authn;
+use crate::filters::{Next, Request, Response, context, context_mut, refuse};
+use crate::status::Status;
+use http::header::AUTHORIZATION;
+
+pub(super) async fn filter(mut request: Request, next: Next) -> Response {
+    let now = context(&request).server.clock().now();
+    match authn::authenticate(request.headers(), request.extensions(), now) {
+        Ok(user) => {
+            context_mut(&mut request).user = user;
+            request.headers_mut().remove(AUTHORIZATION);
+            next.run(request).await
+        }
+        Err(error) => {
+            tracing::debug!(%error, audit_id = ?context(&request).audit_id, "a request is not authenticated");
+            refuse(&request, &Status::unauthorized())
+        }
+    }
+}
