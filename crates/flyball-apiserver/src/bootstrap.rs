@@ -3,7 +3,7 @@
 use crate::authn::user::{SYSTEM_MASTERS, User};
 use crate::endpoints;
 use crate::registry::Kind;
-use crate::registry::allocate::FIRST_ADDRESS;
+use crate::registry::service_allocator::FIRST_ADDRESS;
 use crate::request::context::{RequestContext, ResourceRequest};
 use crate::request::info::{RequestInfo, ResourceInfo};
 use crate::server::ApiServer;
@@ -43,6 +43,12 @@ async fn create(server: &ApiServer, path: &str, object: &Value) -> Result<()> {
     headers.insert(header::USER_AGENT, HeaderValue::from_static("kube-apiserver"));
     let mut request = ResourceRequest::new(kind, target, context, headers);
     request.body = object.to_string().into();
+    let key = request
+        .kind
+        .key(request.namespace(), object["metadata"]["name"].as_str().unwrap_or_default());
+    if server.store().get(key).await.map_err(Status::internal)?.is_some() {
+        return Ok(());
+    }
     match endpoints::handle(&request).await {
         Err(status) if status.code != 409 => Err(status),
         _ => Ok(()),

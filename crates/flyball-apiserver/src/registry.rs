@@ -1,12 +1,12 @@
 //! Kinds: the built-in table, plus one for each served version of each custom resource. A request keeps the
 //! [`Served`] that it was routed with; a change makes a new one.
 
-pub(crate) mod allocate;
 pub(crate) mod conversion;
 pub(crate) mod field_manager;
 pub mod object;
 pub(crate) mod prepare;
 mod served;
+pub(crate) mod service_allocator;
 pub mod strategy;
 pub(crate) mod warn;
 

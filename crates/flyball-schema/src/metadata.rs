@@ -139,10 +139,15 @@ fn validate_namespace(metadata: &Value, namespaced: bool, path: &str) -> Vec<Vio
     }
 }
 
+/// How many violations of owner references are listed before further controllers are left out: each of those repeats
+/// the whole list.
+const MAX_OWNER_VIOLATIONS: usize = 16;
+
 fn validate_owner_references(metadata: &Value, path: &str) -> Vec<Violation> {
     let mut found = Vec::new();
     let references = items(metadata, "ownerReferences");
     let mut controller: Option<String> = None;
+    let mut shown = None;
     for reference in references {
         found.extend(validate_owner_reference(reference, path));
         if reference["controller"] != true {
@@ -151,13 +156,17 @@ fn validate_owner_references(metadata: &Value, path: &str) -> Vec<Violation> {
         let name = format!("{}/{}", text(reference, "kind"), text(reference, "name"));
         match &controller {
             None => controller = Some(name),
+            Some(_) if found.len() >= MAX_OWNER_VIOLATIONS => break,
             Some(first) => {
                 let detail = format!(
                     "Only one reference can have Controller set to true. \
                      Found \"true\" in references for {first} and {name}"
                 );
-                let all: Vec<_> = references.iter().map(owner_json).collect();
-                found.push(Violation::with_text(path, Reason::Invalid, &format!("[{}]", all.join(",")), &detail));
+                let shown = shown.get_or_insert_with(|| {
+                    let all: Vec<_> = references.iter().map(owner_json).collect();
+                    format!("[{}]", all.join(","))
+                });
+                found.push(Violation::with_text(path, Reason::Invalid, shown, &detail));
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::endpoints::{Subresource, decode};
 use crate::registry::field_manager::Author;
-use crate::registry::{allocate, object, prepare, warn};
+use crate::registry::service_allocator::{self, ServiceAllocator};
+use crate::registry::{object, prepare, warn};
 use crate::request::context::ResourceRequest;
 use crate::request::options::WriteOptions;
 use crate::response::ApiResponse;
@@ -14,7 +15,9 @@ use http::StatusCode;
 use serde_json::Value;
 
 /// How many names are tried for an object that asks for one.
-const MOST_NAMES: usize = 8;
+const MAX_NAMES: usize = 8;
+/// How often a Service is allocated anew because another one was faster.
+pub(crate) const MAX_ALLOCATIONS: usize = 16;
 
 /// Stores a new object.
 pub(crate) async fn create(request: &ResourceRequest) -> Result<ApiResponse> {
@@ -38,13 +41,15 @@ pub(crate) async fn store(request: &ResourceRequest, object: Value, dry_run: boo
     let mut object = object;
     admission::pod(request, &mut object).await?;
     warn::owners(request, &mut object);
-    let mut names = 0;
+    let (mut names, mut allocations) = (0, 0);
     loop {
         let mut new = object.clone();
         let generated = prepare::generate_name(&mut new);
         prepare::create(&request.kind, &mut new, &request.now());
         prepare::check(&request.kind, Subresource::Whole, &new, None)?;
-        allocate::assign(&request.kind, &mut new)?;
+        if request.kind.is("", "services") {
+            ServiceAllocator::new(request.store()).allocate(&mut new, None).await?;
+        }
         let name = object::name(&new).to_owned();
         match commit(request, new, dry_run).await? {
             Outcome::Stored(stored) => {
@@ -58,14 +63,17 @@ pub(crate) async fn store(request: &ResourceRequest, object: Value, dry_run: boo
                     object: stored,
                 });
             }
-            Outcome::Taken(key) => match allocate::refusal(&request.kind, &key, &object) {
-                Some(status) => return Err(status),
-                None => continue,
-            },
+            Outcome::Taken => {
+                allocations += 1;
+                if allocations == MAX_ALLOCATIONS {
+                    return Err(Status::server_timeout(&request.kind.resource, "create"));
+                }
+                continue;
+            }
             Outcome::Exists(existing) if !generated => return Err(exists(request, &name, existing.as_deref())),
             Outcome::Exists(_) => names += 1,
         }
-        if names == MOST_NAMES {
+        if names == MAX_NAMES {
             return Err(Status::no_name_left(&request.kind.resource, &name));
         }
     }
@@ -77,8 +85,8 @@ enum Outcome {
     Stored(Bytes),
     /// Something of that name is there already.
     Exists(Option<Box<Entry>>),
-    /// Somebody else has what it was to get.
-    Taken(Bytes),
+    /// Another Service took an address or a port first.
+    Taken,
 }
 
 async fn commit(request: &ResourceRequest, object: Value, dry_run: bool) -> Result<Outcome> {
@@ -94,7 +102,10 @@ async fn commit(request: &ResourceRequest, object: Value, dry_run: bool) -> Resu
         let why = "resourceVersion should not be set on objects to be created";
         return Err(Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why));
     }
-    let mut ops = allocate::ops(&request.kind, Some(&object), None);
+    let mut ops = match request.kind.is("", "services") {
+        true => service_allocator::ops(Some(&object), None),
+        false => Vec::new(),
+    };
     ops.insert(0, Op::put(key.clone(), request.kind.stored(object), Expect::Absent));
     match request.store().commit(ops).await {
         Ok(committed) => {
@@ -103,7 +114,7 @@ async fn commit(request: &ResourceRequest, object: Value, dry_run: bool) -> Resu
         }
         Err(Error::Conflict { key: other, current, .. }) => Ok(match other == key {
             true => Outcome::Exists(current),
-            false => Outcome::Taken(other),
+            false => Outcome::Taken,
         }),
         Err(error) => request.store_failed(error),
     }

@@ -5,7 +5,7 @@ mod mark;
 
 use crate::endpoints::filter::Filter;
 use crate::endpoints::list;
-use crate::registry::{Kind, allocate, object};
+use crate::registry::{Kind, object, service_allocator};
 use crate::request::context::ResourceRequest;
 use crate::request::options::{DeleteOptions, ListOptions};
 use crate::response::ApiResponse;
@@ -113,7 +113,10 @@ enum Left {
 /// Takes a step; none if somebody else was faster.
 async fn take(server: &ApiServer, kind: &Kind, entry: &Entry, live: Value, step: Step) -> Result<Option<Left>> {
     let free = |key: Bytes, revision: u64| {
-        let mut ops = allocate::ops(kind, None, Some(&live));
+        let mut ops = match kind.is("", "services") {
+            true => service_allocator::ops(None, Some(&live)),
+            false => Vec::new(),
+        };
         ops.insert(0, Op::delete(key, Expect::Revision(revision)));
         ops
     };

@@ -1,9 +1,11 @@
 //! PUT: a new state for an object. Patches and applies come here too, once they know the new state.
 
 use crate::crd;
+use crate::endpoints::create::MAX_ALLOCATIONS;
 use crate::endpoints::{Subresource, create, decode};
 use crate::registry::field_manager::Author;
-use crate::registry::{allocate, object, prepare, warn};
+use crate::registry::service_allocator::{self, ServiceAllocator};
+use crate::registry::{object, prepare, warn};
 use crate::request::context::ResourceRequest;
 use crate::request::options::{WriteOptions, causes, parse_error};
 use crate::response::ApiResponse;
@@ -65,6 +67,7 @@ pub(crate) async fn write(
     dry_run: bool,
     next: impl Fn(Option<&Value>) -> Result<Option<Value>>,
 ) -> Result<ApiResponse> {
+    let mut allocations = 0;
     loop {
         let entry = match request.store().get(request.key()).await {
             Ok(entry) => entry,
@@ -87,11 +90,19 @@ pub(crate) async fn write(
         if managed_fields::keep_timestamps(&live, &mut object) {
             return unchanged(request, &entry);
         }
-        let asked = allocate::concerns(&request.kind).then(|| object.clone());
-        allocate::assign(&request.kind, &mut object)?;
-        if let Some(object) = commit(request, &entry, object, &live, asked.as_ref(), dry_run).await? {
-            crd::wait_until_reconciled(request, request.name()).await;
-            return Ok(ApiResponse::Object { code: StatusCode::OK, kind: request.kind.clone(), object });
+        if request.kind.is("", "services") {
+            ServiceAllocator::new(request.store()).allocate(&mut object, Some(&live)).await?;
+        }
+        match commit(request, &entry, object, &live, dry_run).await? {
+            Outcome::Stored(object) => {
+                crd::wait_until_reconciled(request, request.name()).await;
+                return Ok(ApiResponse::Object { code: StatusCode::OK, kind: request.kind.clone(), object });
+            }
+            Outcome::Changed => {}
+            Outcome::Taken => allocations += 1,
+        }
+        if allocations == MAX_ALLOCATIONS {
+            return Err(Status::server_timeout(&request.kind.resource, "update"));
         }
     }
 }
@@ -129,36 +140,45 @@ fn check_version(request: &ResourceRequest, object: &mut Value, entry: &Entry) -
     Ok(())
 }
 
-/// Writes the new state, or removes an object whose last finalizer went; none if somebody else was faster.
+/// The outcome of an attempt to write a new state.
+enum Outcome {
+    /// The object is stored, or removed; this is its last state.
+    Stored(Bytes),
+    /// Another request changed the object first.
+    Changed,
+    /// Another Service took an address or a port first.
+    Taken,
+}
+
+/// Writes the new state, or removes an object whose last finalizer went.
 async fn commit(
     request: &ResourceRequest,
     entry: &Entry,
     object: Value,
     live: &Value,
-    asked: Option<&Value>,
     dry_run: bool,
-) -> Result<Option<Bytes>> {
+) -> Result<Outcome> {
     if dry_run {
-        return Ok(Some(object::encode_unstored(&object)));
+        return Ok(Outcome::Stored(object::encode_unstored(&object)));
     }
     let expect = Expect::Revision(entry.revision);
     let is_last = is_last_state(request, &object, live);
-    let mut ops = allocate::ops(&request.kind, Some(&object).filter(|_| !is_last), Some(live));
+    let mut ops = match request.kind.is("", "services") {
+        true => service_allocator::ops(Some(&object).filter(|_| !is_last), Some(live)),
+        false => Vec::new(),
+    };
     let (op, last) = match is_last {
         true => (Op::delete(entry.key.clone(), expect), Some(object::encode_unstored(&object))),
         false => (Op::put(entry.key.clone(), request.kind.stored(object), expect), None),
     };
     ops.insert(0, op);
     match request.store().commit(ops).await {
-        Ok(_) if last.is_some() => Ok(last),
-        Ok(committed) => {
+        Ok(committed) => Ok(Outcome::Stored(last.unwrap_or_else(|| {
             let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
-            Ok(Some(request.kind.present(&entry.value, entry.revision)))
-        }
-        Err(Error::Conflict { key, .. }) => {
-            let refusal = asked.and_then(|asked| allocate::refusal(&request.kind, &key, asked));
-            refusal.map_or(Ok(None), Err)
-        }
+            request.kind.present(&entry.value, entry.revision)
+        }))),
+        Err(Error::Conflict { key, .. }) if key == entry.key => Ok(Outcome::Changed),
+        Err(Error::Conflict { .. }) => Ok(Outcome::Taken),
         Err(error) => request.store_failed(error),
     }
 }

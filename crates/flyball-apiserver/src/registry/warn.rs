@@ -4,6 +4,7 @@ use crate::registry::object::{self, metadata_mut};
 use crate::request::context::ResourceRequest;
 use flyball_schema::builtin::warning;
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// Drops owners that are given twice, and says so.
 // apiserver/pkg/endpoints/handlers/rest.go, dedupOwnerReferencesAndAddWarning
@@ -11,15 +12,15 @@ pub(crate) fn owners(request: &ResourceRequest, object: &mut Value) {
     let Some(owners) = metadata_mut(object).get_mut("ownerReferences").and_then(Value::as_array_mut) else {
         return;
     };
-    let mut seen: Vec<Value> = Vec::new();
+    let mut seen = HashSet::with_capacity(owners.len());
     let mut duplicates = Vec::new();
-    for owner in owners.drain(..) {
-        match seen.contains(&owner) {
-            true => duplicates.push(owner["uid"].as_str().unwrap_or_default().to_owned()),
-            false => seen.push(owner),
+    owners.retain(|owner| {
+        let is_new = seen.insert(owner.to_string());
+        if !is_new {
+            duplicates.push(owner["uid"].as_str().unwrap_or_default().to_owned());
         }
-    }
-    *owners = seen;
+        is_new
+    });
     if !duplicates.is_empty() {
         request.warn(format!(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \

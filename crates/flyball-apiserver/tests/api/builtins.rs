@@ -36,10 +36,12 @@ async fn no_two_services_share_an_address_or_a_port() {
 #[tokio::test(start_paused = true)]
 async fn a_service_keeps_its_address_through_updates() {
     let server = Server::start().await;
-    let created = server.post(SERVICES, service("web")).await.body;
+    let mut service = service("web");
+    service["spec"]["ports"] = json!([{"name": "a", "port": 80}]);
+    let created = server.post(SERVICES, service.clone()).await.body;
 
-    let mut changed = service("web");
-    changed["spec"]["ports"] = json!([{"name": "a", "port": 80}, {"name": "b", "port": 81}]);
+    let mut changed = service;
+    changed["spec"]["ports"] = json!([{"name": "a", "port": 8080}, {"name": "b", "port": 81}]);
     let updated = server.put(&format!("{SERVICES}/web"), changed).await.body;
 
     assert_eq!(updated["spec"]["clusterIP"], created["spec"]["clusterIP"]);
@@ -159,4 +161,90 @@ async fn an_eviction_deletes_a_pod_unless_a_budget_holds_it() {
         (server.get(&format!("{pods}/a")).await.code, server.get(&format!("{pods}/b")).await.code),
         (404, 200)
     );
+}
+
+/// A NodePort Service with ports 1 to `count`.
+fn wide(name: &str, count: usize) -> Value {
+    let ports: Vec<Value> = (1..=count).map(|port| json!({"name": format!("p{port}"), "port": port})).collect();
+    json!({"metadata": {"name": name}, "spec": {"type": "NodePort", "ports": ports}})
+}
+
+/// Runs a test in a thread of its own: a request that never returns fails the test instead of hanging it.
+fn within_a_minute(test: impl Future<Output = ()> + Send + 'static) {
+    let (done, ended) = std::sync::mpsc::channel();
+    let test = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(test);
+        done.send(()).unwrap();
+    });
+    if let Err(std::sync::mpsc::RecvTimeoutError::Timeout) = ended.recv_timeout(std::time::Duration::from_secs(60)) {
+        panic!("the server does not answer");
+    }
+    test.join().unwrap();
+}
+
+const RANGE_IS_FULL: &str = "Internal error occurred: failed to allocate a nodePort: range is full";
+
+#[test]
+fn a_service_that_needs_more_ports_than_there_are_is_refused() {
+    within_a_minute(async {
+        let server = Server::start().await;
+
+        let refused = server.post(SERVICES, wide("big", 2769)).await;
+
+        assert_eq!((refused.code, refused.body["message"].as_str()), (500, Some(RANGE_IS_FULL)));
+    });
+}
+
+#[test]
+fn the_last_node_port_is_found_and_the_next_service_is_refused() {
+    within_a_minute(async {
+        let server = Server::start().await;
+        assert_eq!(server.post(SERVICES, wide("many", 2760)).await.code, 201);
+
+        let last = server.post(SERVICES, wide("last", 8)).await;
+        assert_eq!(last.code, 201, "{}", last.body["message"]);
+        let refused = server.post(SERVICES, wide("none", 1)).await;
+        assert_eq!((refused.code, refused.body["message"].as_str()), (500, Some(RANGE_IS_FULL)));
+        let grown = server.put(&format!("{SERVICES}/last"), wide("last", 9)).await;
+        assert_eq!((grown.code, grown.body["message"].as_str()), (500, Some(RANGE_IS_FULL)));
+
+        server.delete(&format!("{SERVICES}/many"), json!(null)).await;
+        assert_eq!(server.post(SERVICES, wide("none", 1)).await.code, 201);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_of_one_number_share_a_node_port() {
+    let server = Server::start().await;
+    let ports = json!([{"name": "t", "port": 53}, {"name": "u", "port": 53, "protocol": "UDP"}]);
+    let dns = json!({"metadata": {"name": "dns"}, "spec": {"type": "NodePort", "ports": ports}});
+
+    let created = server.post(SERVICES, dns).await.body;
+
+    let ports = &created["spec"]["ports"];
+    assert!(ports[0]["nodePort"].is_number());
+    assert_eq!(ports[0]["nodePort"], ports[1]["nodePort"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_changes_its_type_releases_its_node_ports() {
+    let server = Server::start().await;
+    let external =
+        json!({"spec": {"type": "ExternalName", "externalName": "a.b", "clusterIP": null, "clusterIPs": null}});
+    let internal = json!({"spec": {"type": "ClusterIP"}});
+    for (name, patch) in [("external", external), ("internal", internal)] {
+        let created = server.post(SERVICES, service(name)).await.body;
+        let port = created["spec"]["ports"][0]["nodePort"].clone();
+
+        let path = format!("{SERVICES}/{name}");
+        let changed = server.patch("merge-patch+json", &path, patch).await;
+
+        assert_eq!(changed.code, 200, "{}", changed.body);
+        assert_eq!(changed.body["spec"]["ports"][0].get("nodePort"), None, "{name}");
+        let mut other = service(&format!("after-{name}"));
+        other["spec"]["ports"][0]["nodePort"] = port;
+        let other = server.post(SERVICES, other).await;
+        assert_eq!(other.code, 201, "{}", other.body["message"]);
+    }
 }

@@ -75,3 +75,35 @@ async fn what_is_not_there_is_told_apart_from_what_cannot_be_done() {
         assert_eq!(answer.code, code, "{method} {path}: {}", answer.body);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn many_owner_references_take_time_in_proportion() {
+    let server = Server::start().await;
+    let object = |count: usize| {
+        let owner = |n: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": format!("u{n}")});
+        let owners: Vec<Value> = (0..count).map(owner).collect();
+        json!({"metadata": {"name": "a", "ownerReferences": owners}})
+    };
+    let path = format!("{MAPS}?dryRun=All");
+    let mut took = Vec::new();
+    for count in [2_000, 16_000] {
+        let started = std::time::Instant::now();
+        assert_eq!(server.post(&path, object(count)).await.code, 201);
+        took.push(started.elapsed());
+    }
+    // Eight times as many take eight times as long, give or take; in quadratic time it is sixty-four.
+    assert!(took[1] < took[0] * 30, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_controllers_are_refused_in_a_short_message() {
+    let server = Server::start().await;
+    let owner =
+        |n: usize| json!({"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": format!("u{n}"), "controller": true});
+    let owners: Vec<Value> = (0..5_000).map(owner).collect();
+
+    let refused = server.post(MAPS, json!({"metadata": {"name": "a", "ownerReferences": owners}})).await;
+
+    assert_eq!(refused.code, 422);
+    assert!(refused.body["details"]["causes"].as_array().unwrap().len() <= 16);
+}

@@ -5,6 +5,7 @@ mod validate;
 
 use super::{at, fill, fill_zero, items, within};
 use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
 
 pub use validate::validate;
 
@@ -54,76 +55,118 @@ fn forget_null(object: &mut Value) {
     }
 }
 
-/// Keeps a service's addresses and ports where an update leaves them out, and drops what no longer fits its type.
-// pkg/registry/core/service/strategy.go, patchAllocatedValues and dropTypeDependentFields
+/// Keeps a Service's addresses and ports where an update leaves them out, and drops what no longer fits its type.
+// pkg/registry/core/service/storage/storage.go, patchAllocatedValues, and strategy.go, dropTypeDependentFields
 pub fn prepare(service: &mut Value, live: Option<&Value>) {
-    let spec = at(service, "spec");
     if let Some(live) = live {
-        if spec["type"] != "ExternalName" && live["spec"]["type"] != "ExternalName" {
-            for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                if let Some(value) = live["spec"].get(field) {
-                    fill_zero(spec, field, value.clone());
-                }
-            }
-            keep_node_ports(spec, &live["spec"]);
+        let spec = at(service, "spec");
+        keep_allocated_values(spec, &live["spec"]);
+        drop_type_dependent_fields(spec, &live["spec"]);
+        if spec["type"] != "LoadBalancer"
+            && let Some(balancer) = within(service, "status").and_then(|status| within(status, "loadBalancer"))
+        {
+            *balancer = json!({});
         }
-        drop_what_does_not_fit(spec, &live["spec"]);
     }
+    let spec = at(service, "spec");
     if spec["clusterIP"].as_str().is_some_and(|address| !address.is_empty()) {
         let address = spec["clusterIP"].clone();
         fill(spec, "clusterIPs", json!([address]));
     }
-    if spec["type"] != "ExternalName" {
+    if needs_cluster_ip(spec) {
         fill(spec, "ipFamilies", json!(["IPv4"]));
         fill(spec, "ipFamilyPolicy", "SingleStack");
     }
-    spec.as_object_mut()
-        .into_iter()
-        .for_each(|members| members.retain(|_, value| !value.is_null()));
+    forget_null(spec);
 }
 
-/// What only some types have goes with the type, unless the update says it anew.
-fn drop_what_does_not_fit(spec: &mut Value, old: &Value) {
-    let kind = spec["type"].as_str().unwrap_or_default().to_owned();
-    let is_open = matches!(kind.as_str(), "NodePort" | "LoadBalancer");
+fn needs_cluster_ip(spec: &Value) -> bool {
+    spec["type"] != "ExternalName"
+}
+
+fn has_node_ports(spec: &Value) -> bool {
+    matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer"))
+}
+
+fn allocates_node_ports(spec: &Value) -> bool {
+    spec["type"] == "NodePort" || (spec["type"] == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false)
+}
+
+fn needs_health_check_port(spec: &Value) -> bool {
+    spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
+}
+
+fn is_externally_accessible(spec: &Value) -> bool {
     let has_external = spec["externalIPs"].as_array().is_some_and(|addresses| !addresses.is_empty());
-    let mut gone = Vec::new();
-    if kind == "ExternalName" {
-        gone.extend([
-            "clusterIP",
-            "clusterIPs",
-            "ipFamilies",
-            "ipFamilyPolicy",
-            "internalTrafficPolicy",
-        ]);
+    has_node_ports(spec) || (spec["type"] == "ClusterIP" && has_external)
+}
+
+fn keep_allocated_values(spec: &mut Value, old: &Value) {
+    if needs_cluster_ip(spec) && needs_cluster_ip(old) {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if let Some(value) = old.get(field) {
+                fill_zero(spec, field, value.clone());
+            }
+        }
     }
-    let is_reached = is_open || (kind == "ClusterIP" && has_external);
-    if !is_reached {
-        gone.push("externalTrafficPolicy");
+    if allocates_node_ports(spec) && allocates_node_ports(old) {
+        keep_node_ports(spec, old);
     }
-    if kind != "LoadBalancer" {
-        gone.extend([
-            "allocateLoadBalancerNodePorts",
-            "loadBalancerClass",
-            "healthCheckNodePort",
-        ]);
+    if needs_health_check_port(spec) && needs_health_check_port(old) {
+        let port = old.get("healthCheckNodePort").cloned().unwrap_or_default();
+        fill_zero(spec, "healthCheckNodePort", port);
     }
-    for field in gone.into_iter().filter(|_| old["type"] != kind.as_str()) {
-        if spec[field] == old[field] {
-            forget(spec, field);
+}
+
+/// Gives ports that name no node port the one that the port of the same name had.
+fn keep_node_ports(spec: &mut Value, old: &Value) {
+    let used = node_ports(spec);
+    let name = |port: &Value| port["name"].as_str().unwrap_or_default().to_owned();
+    let old_ports = old["ports"].as_array().into_iter().flatten();
+    let by_name: HashMap<String, u64> = old_ports.map(|port| (name(port), node_port(port))).collect();
+    for port in items(spec, "ports").filter(|port| node_port(port) == 0) {
+        if let Some(number) = by_name.get(&name(port)).filter(|number| **number != 0 && !used.contains(number)) {
+            port["nodePort"] = (*number).into();
         }
     }
 }
 
-fn keep_node_ports(spec: &mut Value, live: &Value) {
-    let needs = matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer"));
-    let before = live["ports"].as_array().cloned().unwrap_or_default();
-    for port in items(spec, "ports") {
-        let same = |old: &&Value| old["port"] == port["port"] && old["protocol"] == port["protocol"];
-        match before.iter().find(same).map(|old| old["nodePort"].clone()) {
-            Some(number) if needs && number.is_number() => fill(port, "nodePort", number),
-            _ if !needs => forget(port, "nodePort"),
-            _ => {}
+fn node_port(port: &Value) -> u64 {
+    port["nodePort"].as_u64().unwrap_or(0)
+}
+
+fn node_ports(spec: &Value) -> HashSet<u64> {
+    let ports = spec["ports"].as_array().into_iter().flatten();
+    ports.map(node_port).filter(|number| *number != 0).collect()
+}
+
+/// Drops what only the old type had, unless the update changes it too.
+fn drop_type_dependent_fields(spec: &mut Value, old: &Value) {
+    if needs_cluster_ip(old) && !needs_cluster_ip(spec) {
+        if spec["clusterIP"] == old["clusterIP"] && spec["clusterIPs"] == old["clusterIPs"] {
+            forget(spec, "clusterIP");
+            forget(spec, "clusterIPs");
         }
+        forget_same(spec, old, "ipFamilies");
+        forget_same(spec, old, "ipFamilyPolicy");
+    }
+    if has_node_ports(old) && !has_node_ports(spec) && node_ports(spec).is_subset(&node_ports(old)) {
+        items(spec, "ports").for_each(|port| forget(port, "nodePort"));
+    }
+    if needs_health_check_port(old) && !needs_health_check_port(spec) {
+        forget_same(spec, old, "healthCheckNodePort");
+    }
+    if old["type"] == "LoadBalancer" && spec["type"] != "LoadBalancer" {
+        forget_same(spec, old, "allocateLoadBalancerNodePorts");
+        forget_same(spec, old, "loadBalancerClass");
+    }
+    if is_externally_accessible(old) && !is_externally_accessible(spec) {
+        forget_same(spec, old, "externalTrafficPolicy");
+    }
+}
+
+fn forget_same(spec: &mut Value, old: &Value, field: &str) {
+    if spec[field] == old[field] {
+        forget(spec, field);
     }
 }
