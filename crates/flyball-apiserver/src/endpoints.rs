@@ -21,8 +21,8 @@ use crate::status::{Result, Status};
 use crate::subresources::{binding, eviction, review, scale};
 use flyball_schema::names;
 
-pub(crate) use crate::registry::field_manager::Writer;
-pub(crate) use delete::purge;
+pub(crate) use crate::registry::deletion::purge;
+pub(crate) use crate::registry::field_manager::FieldManager;
 
 /// Does what a request asks for.
 pub(crate) async fn handle(request: &ResourceRequest) -> Result<ApiResponse> {

@@ -2,7 +2,9 @@
 //! [`Served`] that it was routed with; a change makes a new one.
 
 pub(crate) mod conversion;
+pub(crate) mod deletion;
 pub(crate) mod field_manager;
+pub(crate) mod generic;
 pub mod object;
 pub(crate) mod prepare;
 mod served;

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::crd::controller::{RETRY_AFTER, Work};
 use crate::crd::finalize::{self, Outcome};
 use crate::crd::{Definition, FINALIZER, conditions, definition_kind, kinds, names};
-use crate::endpoints::{Subresource, Writer};
+use crate::endpoints::{FieldManager, Subresource};
 use crate::registry::{Kind, object};
 use crate::server::ApiServer;
 use crate::status::{Result, Status};
@@ -244,18 +244,17 @@ pub(crate) async fn write_status(server: &ApiServer, entry: &Entry, status: &Val
 /// faster.
 pub(crate) async fn write(server: &ApiServer, entry: &Entry, change: impl FnOnce(&mut Value)) -> Result<Option<Entry>> {
     let kind: &Kind = &definition_kind(server);
-    let now = clock::seconds(server.clock().now());
     let old = object::decode(&entry.value);
     let mut new = old.clone();
     change(&mut new);
-    let writer = Writer {
+    let manager = FieldManager {
         kind,
-        others: &[],
+        others: Vec::new(),
         subresource: Subresource::Status,
         manager: "kube-apiserver",
-        now: &now,
+        now: clock::seconds(server.clock().now()),
     };
-    writer.update(Some(&old), &mut new);
+    manager.update(Some(&old), &mut new);
     let expect = Expect::Revision(entry.revision);
     let op = match object::is_deleting(&new) && object::finalizers(&new).is_empty() {
         true => Op::delete(entry.key.clone(), expect),

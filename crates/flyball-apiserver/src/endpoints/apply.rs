@@ -1,7 +1,8 @@
 //! PATCH with an applied configuration: server-side apply.
 
-use crate::endpoints::{Subresource, decode, update};
-use crate::registry::field_manager::Author;
+use crate::endpoints::{Subresource, decode};
+use crate::registry::field_manager::FieldManager;
+use crate::registry::generic::Write;
 use crate::registry::{object, prepare};
 use crate::request::context::ResourceRequest;
 use crate::request::options::{FieldValidation, PatchType, WriteOptions};
@@ -15,17 +16,19 @@ use serde_json::Value;
 pub(crate) async fn apply(request: &ResourceRequest, subresource: Subresource) -> Result<ApiResponse> {
     let options = WriteOptions::patch(&request.info.query, &request.headers, PatchType::Apply)?;
     let (config, complaints) = decode::configuration(request)?;
-    let author = Author::of(request, subresource, &options);
-    update::write(request, subresource, options.dry_run, |live| {
-        if live.is_none() && subresource != Subresource::Whole {
-            return Err(request.not_found());
-        }
-        let applied = author.apply(live, &config, options.force).map_err(refused)?;
-        strict(request, &options, &complaints)?;
-        let Some(object) = applied else { return Ok(None) };
-        fit(request, object, live).map(Some)
-    })
-    .await
+    let manager = FieldManager::of(request, subresource, &options);
+    let write = Write { request, subresource, options: &options };
+    write
+        .update(|live| {
+            if live.is_none() && subresource != Subresource::Whole {
+                return Err(request.not_found());
+            }
+            let applied = manager.apply(live, &config, options.force).map_err(refused)?;
+            strict(request, &options, &complaints)?;
+            let Some(object) = applied else { return Ok(None) };
+            fit(request, object, live).map(Some)
+        })
+        .await
 }
 
 fn strict(request: &ResourceRequest, options: &WriteOptions, complaints: &[String]) -> Result<()> {

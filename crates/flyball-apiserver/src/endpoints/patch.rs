@@ -1,7 +1,8 @@
 //! PATCH with a JSON patch, a merge patch or a strategic merge patch.
 
-use crate::endpoints::{Subresource, decode, update};
-use crate::registry::field_manager::Author;
+use crate::endpoints::{Subresource, decode};
+use crate::registry::field_manager::FieldManager;
+use crate::registry::generic::Write;
 use crate::registry::prepare;
 use crate::request::context::ResourceRequest;
 use crate::request::options::{PatchType, WriteOptions, causes};
@@ -19,16 +20,18 @@ use serde_json::Value;
 pub(crate) async fn patch(request: &ResourceRequest, subresource: Subresource, kind: PatchType) -> Result<ApiResponse> {
     let options = WriteOptions::patch(&request.info.query, &request.headers, kind)?;
     let patch = Patch::read(request, kind)?;
-    let author = Author::of(request, subresource, &options);
-    update::write(request, subresource, options.dry_run, |live| {
-        let live = live.ok_or_else(|| request.not_found())?;
-        let mut object = live.clone();
-        patch.apply(&mut object, request.kind.node())?;
-        let mut object = fit(request, &options, &patch, live, object)?;
-        author.update(Some(live), &mut object);
-        Ok(Some(object))
-    })
-    .await
+    let manager = FieldManager::of(request, subresource, &options);
+    let write = Write { request, subresource, options: &options };
+    write
+        .update(|live| {
+            let live = live.ok_or_else(|| request.not_found())?;
+            let mut object = live.clone();
+            patch.apply(&mut object, request.kind.node())?;
+            let mut object = fit(request, &options, &patch, live, object)?;
+            manager.update(Some(live), &mut object);
+            Ok(Some(object))
+        })
+        .await
 }
 
 /// A patch that has been read.

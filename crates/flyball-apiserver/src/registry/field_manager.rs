@@ -1,4 +1,4 @@
-//! Who owns which field: `metadata.managedFields`, kept with every write.
+//! The field manager of a write, and what `metadata.managedFields` says after it.
 
 use crate::endpoints::Subresource;
 use crate::registry::Kind;
@@ -9,58 +9,33 @@ use flyball_schema::schema::Node;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Whoever sent a request, as the owner of what it writes.
-pub(crate) struct Author<'a> {
-    request: &'a ResourceRequest,
-    subresource: Subresource,
-    manager: &'a str,
-    others: Vec<Arc<Kind>>,
+/// The field manager of a write, and the versions in which fields may be owned.
+pub(crate) struct FieldManager<'a> {
+    /// The kind of the object.
+    pub kind: &'a Kind,
+    /// The other versions of the kind.
+    pub others: Vec<Arc<Kind>>,
+    /// The subresource that is written.
+    pub subresource: Subresource,
+    /// The manager's name.
+    pub manager: &'a str,
+    /// The time of the write.
+    pub now: String,
 }
 
-impl<'a> Author<'a> {
-    /// The author of a write to a subresource of an object.
-    pub fn of(request: &'a ResourceRequest, subresource: Subresource, options: &'a WriteOptions) -> Author<'a> {
-        Author {
-            request,
+impl<'a> FieldManager<'a> {
+    /// The field manager of a request.
+    pub fn of(request: &'a ResourceRequest, subresource: Subresource, options: &'a WriteOptions) -> FieldManager<'a> {
+        FieldManager {
+            kind: &request.kind,
+            others: other_versions(request),
             subresource,
             manager: &options.manager,
-            others: other_versions(request),
+            now: request.now(),
         }
     }
 
-    /// Records in a new object, or in the new state of one, that it was written now.
-    pub fn update(&self, live: Option<&Value>, object: &mut Value) {
-        self.writer(&self.request.now()).update(live, object);
-    }
-
-    /// Merges an applied configuration now; none if it changes nothing.
-    pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Option<Value>, ApplyError> {
-        self.writer(&self.request.now()).apply(live, config, force)
-    }
-
-    fn writer<'w>(&'w self, now: &'w str) -> Writer<'w> {
-        let Author { request, subresource, manager, others } = self;
-        Writer {
-            kind: &request.kind,
-            others,
-            subresource: *subresource,
-            manager,
-            now,
-        }
-    }
-}
-
-/// Who writes what.
-pub(crate) struct Writer<'a> {
-    pub kind: &'a Kind,
-    pub others: &'a [Arc<Kind>],
-    pub subresource: Subresource,
-    pub manager: &'a str,
-    pub now: &'a str,
-}
-
-impl Writer<'_> {
-    /// Records in a new object, or in the new state of one, who owns what.
+    /// Records in `metadata.managedFields` which fields of a new object, or of the new state of one, the manager owns.
     pub fn update(&self, live: Option<&Value>, object: &mut Value) {
         self.with(live, |request| managed_fields::update(request, object));
     }
@@ -77,7 +52,7 @@ impl Writer<'_> {
         let names: Vec<String> = self.others.iter().map(|kind| kind.resource.api_version()).collect();
         let versions: Vec<(&str, Version<'_>)> = names
             .iter()
-            .zip(self.others)
+            .zip(&self.others)
             .filter_map(|(name, kind)| Some((name.as_str(), self.version(kind, kind.node()?))))
             .collect();
         Some(then(&Request {
@@ -89,11 +64,11 @@ impl Writer<'_> {
             subresource: self.subresource.subresource(),
             reset: self.reset(),
             versions: &versions,
-            now: self.now,
+            now: &self.now,
         }))
     }
 
-    fn version<'a>(&self, kind: &Kind, node: Node<'a>) -> Version<'a> {
+    fn version<'n>(&self, kind: &Kind, node: Node<'n>) -> Version<'n> {
         match kind.custom {
             Some(_) => Version::Same(node),
             None => Version::Foreign,
@@ -121,7 +96,7 @@ impl Writer<'_> {
     }
 }
 
-/// The other versions in which the objects of a request's kind are served: those that share its place in the store.
+/// The other versions in which the objects of a request's kind are served: those that share its keys in the store.
 fn other_versions(request: &ResourceRequest) -> Vec<Arc<Kind>> {
     let (own, place) = (&request.kind.resource, request.kind.prefix(None));
     let served = request.server.registry().served();

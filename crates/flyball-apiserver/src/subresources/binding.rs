@@ -1,6 +1,7 @@
 //! POST of a Binding: a pod gets its node.
 
-use crate::endpoints::{Subresource, decode, update};
+use crate::endpoints::{Subresource, decode};
+use crate::registry::generic::Write;
 use crate::registry::object;
 use crate::request::context::ResourceRequest;
 use crate::request::info::ResourceInfo;
@@ -26,13 +27,19 @@ pub(crate) async fn bind(request: &ResourceRequest) -> Result<ApiResponse> {
     refuse(request, target)?;
     let node = target["name"].as_str().unwrap_or_default();
     let now = request.now();
-    update::write(request, Subresource::Binding, options.dry_run, |live| {
-        let live = live.ok_or_else(|| request.not_found())?;
-        let mut pod = live.clone();
-        place(request, &mut pod, node, &now)?;
-        Ok(Some(pod))
-    })
-    .await?;
+    let write = Write {
+        request,
+        subresource: Subresource::Binding,
+        options: &options,
+    };
+    write
+        .update(|live| {
+            let live = live.ok_or_else(|| request.not_found())?;
+            let mut pod = live.clone();
+            place(request, &mut pod, node, &now)?;
+            Ok(Some(pod))
+        })
+        .await?;
     Ok(ApiResponse::Done(Status::created()))
 }
 

@@ -1,6 +1,7 @@
 //! POST of an Eviction: a pod is deleted, unless a PodDisruptionBudget holds it.
 
-use crate::endpoints::{decode, delete};
+use crate::endpoints::decode;
+use crate::registry::deletion::Delete;
 use crate::registry::object;
 use crate::request::context::ResourceRequest;
 use crate::request::options::{DeleteOptions, WriteOptions};
@@ -32,7 +33,8 @@ pub(crate) async fn evict(request: &ResourceRequest) -> Result<ApiResponse> {
         check_budgets(request, &pod).await?;
     }
     let delete_options = DeleteOptions::of_value(&eviction["deleteOptions"], options.dry_run)?;
-    delete::delete_one(request, request.namespace(), request.name(), &delete_options).await?;
+    let delete = Delete { request, options: &delete_options };
+    delete.delete(request.namespace(), request.name()).await?;
     Ok(ApiResponse::Done(Status::created()))
 }
 

@@ -1,6 +1,7 @@
 //! POST of a question instead of an object: may I, may they, and who is this?
 
-use crate::endpoints::{create, decode};
+use crate::endpoints::{Subresource, decode};
+use crate::registry::field_manager::FieldManager;
 use crate::request::context::ResourceRequest;
 use crate::request::options::{WriteOptions, causes};
 use crate::response::ApiResponse;
@@ -28,7 +29,7 @@ pub(crate) fn answer(request: &ResourceRequest) -> Result<ApiResponse> {
         "tokenreviews" => who_is_this(&object["spec"])?,
         _ => json!({"allowed": true}),
     };
-    create::own(request, &options, &mut object);
+    FieldManager::of(request, Subresource::Whole, &options).update(None, &mut object);
     object["status"] = status;
     Ok(ApiResponse::Other { code: StatusCode::CREATED, object })
 }

@@ -1,7 +1,8 @@
 //! GET, PUT and PATCH of `scale`: how many replicas there are to be, as an `autoscaling/v1` Scale.
 
 use crate::endpoints::patch::Patch;
-use crate::endpoints::{Subresource, apply, decode, update};
+use crate::endpoints::{Subresource, apply, decode};
+use crate::registry::generic::Write;
 use crate::registry::object::{self, metadata_mut};
 use crate::registry::{Kind, Scale};
 use crate::request::context::ResourceRequest;
@@ -100,7 +101,8 @@ async fn write(
     let api_version = request.kind.resource.api_version();
     let replicas_path = paths(&request.kind).spec_replicas_path;
     let owned = [(api_version.as_str(), replicas_path.trim_start_matches('.'))];
-    let written = update::write(request, Subresource::Scale, options.dry_run, |live| {
+    let write = Write { request, subresource: Subresource::Scale, options };
+    let transform = |live: Option<&Value>| {
         let live = live.ok_or_else(|| request.not_found())?;
         let mut old = shown(&request.kind, live);
         metadata_mut(&mut old).insert("managedFields".into(), managed_fields::scale_entries(live, &owned).into());
@@ -114,9 +116,8 @@ async fn write(
         let entries = managed_fields::scaled_entries(live, &scale, &owned, &api_version);
         metadata.insert("managedFields".into(), entries.into());
         Ok(Some(object))
-    })
-    .await?;
-    match written {
+    };
+    match write.update(transform).await? {
         ApiResponse::Object { code, object, .. } => Ok(ApiResponse::Other {
             code,
             object: scale_of(&request.kind, &object::decode(&object))?,

@@ -12,6 +12,7 @@ mod limits;
 mod listing;
 mod objects;
 mod pipeline;
+mod racing;
 mod sharing;
 mod slow_store;
 mod versions;

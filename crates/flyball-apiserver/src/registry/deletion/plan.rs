@@ -1,7 +1,7 @@
-//! How an object is marked for deletion: timestamps, grace periods and finalizers.
+//! The plan of a deletion: timestamps, grace period and finalizers decide whether an object is marked or removed.
 
-use crate::endpoints::delete::{Step, grace};
 use crate::registry::Kind;
+use crate::registry::deletion::grace;
 use crate::registry::object::{self, metadata_mut};
 use crate::registry::strategy::Dependents;
 use crate::request::options::{DeleteOptions, Propagation};
@@ -13,8 +13,20 @@ use serde_json::Value;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// What is to be done with an object that somebody wants gone.
-pub(crate) fn step(kind: &Kind, live: &Value, options: &DeleteOptions, now: Timestamp) -> Step {
+/// What a delete does to an object.
+pub(super) enum DeletePlan {
+    /// Nothing: its deletion is pending already.
+    Wait,
+    /// Marks it; it is removed once its finalizers and its grace period permit it.
+    Mark(Value),
+    /// Marks it, so that watches see the deletion timestamp, and removes it.
+    MarkAndRemove(Value),
+    /// Removes it.
+    Remove,
+}
+
+/// Plans the deletion of an object.
+pub(super) fn plan(kind: &Kind, live: &Value, options: &DeleteOptions, now: Timestamp) -> DeletePlan {
     let mut object = live.clone();
     if kind.is("", "namespaces") {
         return namespace(kind, object, options, now);
@@ -22,12 +34,12 @@ pub(crate) fn step(kind: &Kind, live: &Value, options: &DeleteOptions, now: Time
     if kind.is("apiextensions.k8s.io", "customresourcedefinitions") && !object::is_deleting(live) {
         begin(&mut object, now);
         crd::terminate(&mut object, &clock::seconds(now));
-        return Step::Mark(object);
+        return DeletePlan::Mark(object);
     }
     let mut graceful = None;
     if kind.is("", "pods") {
         match grace(&mut object, options, now) {
-            Grace::Pending => return Step::Wait,
+            Grace::Pending => return DeletePlan::Wait,
             Grace::Over => {}
             Grace::Given(seconds) => graceful = Some(seconds),
         }
@@ -35,38 +47,38 @@ pub(crate) fn step(kind: &Kind, live: &Value, options: &DeleteOptions, now: Time
     keep_finalizers(kind, &mut object, options);
     let waits = !object::finalizers(&object).is_empty();
     match graceful {
-        Some(seconds) if waits || seconds > 0 => Step::Mark(object),
-        Some(_) => Step::MarkAndRemove(object),
+        Some(seconds) if waits || seconds > 0 => DeletePlan::Mark(object),
+        Some(_) => DeletePlan::MarkAndRemove(object),
         None if waits => {
             mark(&mut object, now);
             if object == *live {
-                Step::Wait
+                DeletePlan::Wait
             } else {
-                Step::Mark(object)
+                DeletePlan::Mark(object)
             }
         }
-        None => Step::Remove,
+        None => DeletePlan::Remove,
     }
 }
 
-fn namespace(kind: &Kind, mut object: Value, options: &DeleteOptions, now: Timestamp) -> Step {
+fn namespace(kind: &Kind, mut object: Value, options: &DeleteOptions, now: Timestamp) -> DeletePlan {
     if !object::is_deleting(&object) {
         begin(&mut object, now);
         object["status"]["phase"] = "Terminating".into();
         keep_finalizers(kind, &mut object, options);
-        return Step::Mark(object);
+        return DeletePlan::Mark(object);
     }
     if builtin::namespace::has_finalizers(&object) || !object::finalizers(&object).is_empty() {
-        return Step::Wait;
+        return DeletePlan::Wait;
     }
-    Step::Remove
+    DeletePlan::Remove
 }
 
 fn begin(object: &mut Value, now: Timestamp) {
     metadata_mut(object).insert("deletionTimestamp".into(), clock::seconds(now).into());
 }
 
-/// Marks an object that knows no grace.
+/// Marks an object of a kind without graceful deletion.
 // apiserver/pkg/registry/generic/registry/store.go, markAsDeleting
 fn mark(object: &mut Value, now: Timestamp) {
     let at = time(object).filter(|at| *at <= now);

@@ -1,12 +1,12 @@
-//! What a DELETE may expect of the object, and how long a pod has to end.
+//! The preconditions of a delete, and the grace period of a pod.
 
 use crate::registry::{Kind, object};
 use crate::request::options::DeleteOptions;
 use crate::status::{Result, Status};
 use serde_json::Value;
 
-/// Refuses to delete another object than the one that is meant.
-// apiserver/pkg/registry/rest/delete.go, BeforeDelete; namespaces and definitions have words of their own.
+/// Refuses to delete an object that does not meet the preconditions.
+// apiserver/pkg/registry/rest/delete.go, BeforeDelete; the storages of namespaces and definitions check by themselves.
 pub(crate) fn check(kind: &Kind, live: &Value, options: &DeleteOptions) -> Result<()> {
     let Some(preconditions) = &options.preconditions else {
         return Ok(());
@@ -36,7 +36,7 @@ pub(crate) fn check(kind: &Kind, live: &Value, options: &DeleteOptions) -> Resul
     Ok(())
 }
 
-/// How many seconds a pod has to end.
+/// The grace period of a pod, in seconds.
 // pkg/registry/core/pod/strategy.go, CheckGracefulDelete
 pub(crate) fn period(pod: &Value, options: &DeleteOptions) -> i64 {
     let is_placed = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());

@@ -1,0 +1,186 @@
+//! Deletion of one object: removed at once, or marked and kept until its finalizers and its grace period permit it.
+// apiserver/pkg/registry/generic/registry/store.go, Delete
+
+mod grace;
+mod plan;
+
+use crate::admission::{self, Attributes, Operation, Options};
+use crate::crd;
+use crate::registry::generic::Tries;
+use crate::registry::{Kind, object, service_allocator};
+use crate::request::context::ResourceRequest;
+use crate::request::options::DeleteOptions;
+use crate::response::ApiResponse;
+use crate::server::ApiServer;
+use crate::status::{Result, Status};
+use flyball_store::{Entry, Error, Expect, Op};
+use http::StatusCode;
+use plan::DeletePlan;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A delete by a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Delete<'a> {
+    /// The request.
+    pub request: &'a ResourceRequest,
+    /// Its options.
+    pub options: &'a DeleteOptions,
+}
+
+impl Delete<'_> {
+    /// Deletes the object of a name; repeated while other requests interfere.
+    pub async fn delete(&self, namespace: Option<&str>, name: &str) -> Result<ApiResponse> {
+        let request = self.request;
+        let key = request.kind.key(namespace, name);
+        let mut tries = Tries::new(request, "delete");
+        loop {
+            let entry = match request.store().get(&key).await {
+                Ok(Some(entry)) => entry,
+                Ok(None) => return Err(Status::not_found(&request.kind.resource, name)),
+                Err(error) => return request.store_failed(error),
+            };
+            if let Some(response) = self.try_delete(&entry, namespace, Vec::new()).await? {
+                return Ok(response);
+            }
+            tries.next()?;
+        }
+    }
+
+    /// Deletes an object that has been read, and commits other operations with it; none if the object, or what those
+    /// operations expect, has changed.
+    pub async fn try_delete(
+        &self,
+        entry: &Entry,
+        namespace: Option<&str>,
+        with: Vec<Op>,
+    ) -> Result<Option<ApiResponse>> {
+        let Delete { request, options } = *self;
+        let kind = &request.kind;
+        let live = kind.present_value(&entry.value, entry.revision);
+        grace::check(kind, &live, options)?;
+        let mut attributes = Attributes::new(request, Operation::Delete, Options::Delete(options));
+        attributes.namespace = namespace;
+        attributes.old = Some(&live);
+        admission::admit(&mut attributes).await?;
+        admission::validate(&mut attributes).await?;
+        let with = attributes.take_requirements().into_iter().chain(with).collect();
+        let plan = plan::plan(kind, &live, options, request.server.clock().now());
+        if options.dry_run() {
+            return Ok(Some(plan.preview(live).response(kind, options)));
+        }
+        let name = object::name(&live).to_owned();
+        let Some(result) = execute(&request.server, kind, entry, live, plan, with).await? else {
+            return Ok(None);
+        };
+        crd::wait_until_reconciled(request, &name).await;
+        Ok(Some(result.response(kind, options)))
+    }
+}
+
+/// Deletes an object without a request: no admission, no preconditions.
+pub(crate) async fn purge(server: &ApiServer, kind: &Arc<Kind>, entry: Entry) -> Result<()> {
+    let mut next = Some(entry);
+    while let Some(entry) = next {
+        let live = kind.present_value(&entry.value, entry.revision);
+        let plan = plan::plan(kind, &live, &DeleteOptions::default(), server.clock().now());
+        if execute(server, kind, &entry, live, plan, Vec::new()).await?.is_some() {
+            return Ok(());
+        }
+        next = server.store().get(&entry.key).await.map_err(Status::internal)?;
+    }
+    Ok(())
+}
+
+/// An object after its deletion.
+enum DeleteResult {
+    /// The object is still stored.
+    Pending(Value),
+    /// The object is removed; this was its last state.
+    Deleted(Value),
+}
+
+/// Executes a plan, and commits other operations with it; none after a conflict.
+async fn execute(
+    server: &ApiServer,
+    kind: &Kind,
+    entry: &Entry,
+    live: Value,
+    plan: DeletePlan,
+    with: Vec<Op>,
+) -> Result<Option<DeleteResult>> {
+    let put = |object: Value| Op::put(entry.key.clone(), kind.stored(object), Expect::Revision(entry.revision));
+    let shown = |entry: &Entry| kind.present_value(&entry.value, entry.revision);
+    let removed = match plan {
+        DeletePlan::Wait if with.is_empty() => return Ok(Some(DeleteResult::Pending(live))),
+        DeletePlan::Wait => {
+            let check = Op::check(entry.key.clone(), Expect::Revision(entry.revision));
+            let committed = commit(server, check, with).await?;
+            return Ok(committed.map(|_| DeleteResult::Pending(live)));
+        }
+        DeletePlan::Mark(object) => {
+            let marked = commit(server, put(object), with).await?.flatten();
+            return Ok(marked.map(|entry| DeleteResult::Pending(shown(&entry))));
+        }
+        DeletePlan::MarkAndRemove(object) => match commit(server, put(object), with).await?.flatten() {
+            Some(marked) => remove(server, kind, &marked, &live, Vec::new()).await?,
+            None => None,
+        },
+        DeletePlan::Remove => remove(server, kind, entry, &live, with).await?,
+    };
+    Ok(removed.map(|entry| DeleteResult::Deleted(shown(&entry))))
+}
+
+async fn remove(
+    server: &ApiServer,
+    kind: &Kind,
+    entry: &Entry,
+    live: &Value,
+    mut with: Vec<Op>,
+) -> Result<Option<Entry>> {
+    if kind.is("", "services") {
+        with.extend(service_allocator::ops(None, Some(live)));
+    }
+    let delete = Op::delete(entry.key.clone(), Expect::Revision(entry.revision));
+    Ok(commit(server, delete, with).await?.flatten())
+}
+
+/// Commits an operation together with others; returns its entry, or none after a conflict.
+async fn commit(server: &ApiServer, op: Op, with: Vec<Op>) -> Result<Option<Option<Entry>>> {
+    let ops = std::iter::once(op).chain(with).collect();
+    match server.store().commit(ops).await {
+        Ok(committed) => Ok(Some(committed.entries.into_iter().next().flatten())),
+        Err(Error::Conflict { .. }) => Ok(None),
+        Err(error) => Err(Status::internal(error)),
+    }
+}
+
+impl DeletePlan {
+    /// The result of the plan, for a dry run.
+    fn preview(self, live: Value) -> DeleteResult {
+        match self {
+            DeletePlan::Wait => DeleteResult::Pending(live),
+            DeletePlan::Mark(object) => DeleteResult::Pending(object),
+            DeletePlan::MarkAndRemove(object) => DeleteResult::Deleted(object),
+            DeletePlan::Remove => DeleteResult::Deleted(live),
+        }
+    }
+}
+
+impl DeleteResult {
+    fn response(self, kind: &Arc<Kind>, options: &DeleteOptions) -> ApiResponse {
+        let shown = |code: StatusCode, object: &Value| {
+            let object = object::encode_unstored(object);
+            ApiResponse::Object { code, kind: kind.clone(), object }
+        };
+        match self {
+            DeleteResult::Pending(object) if options.says_accepted() => shown(StatusCode::ACCEPTED, &object),
+            DeleteResult::Pending(object) => shown(StatusCode::OK, &object),
+            DeleteResult::Deleted(object) if kind.strategy.returns_deleted => shown(StatusCode::OK, &object),
+            DeleteResult::Deleted(object) => {
+                let (name, uid) = (object::name(&object), object::text(&object, "uid"));
+                ApiResponse::Done(Status::deleted(&kind.resource, name, uid))
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The write path that all kinds and verbs share: transform (decode, default, field manager) → mutating admission →
+//! preparation → validation → validating admission → allocation → commit → after-commit work.
+// apiserver/pkg/registry/generic/registry/store.go
+
+mod tries;
+
+use crate::admission::{self, Attributes, Operation, Options};
+use crate::crd;
+use crate::endpoints::Subresource;
+use crate::registry::service_allocator::{self, ServiceAllocator};
+use crate::registry::{object, prepare, warn};
+use crate::request::context::ResourceRequest;
+use crate::request::options::{WriteOptions, causes, parse_error};
+use crate::response::ApiResponse;
+use crate::status::{Result, Status};
+use bytes::Bytes;
+use flyball_schema::managed_fields;
+use flyball_schema::violation::Violation;
+use flyball_store::{Entry, Error, Expect, Op};
+use http::StatusCode;
+use serde_json::Value;
+
+pub(crate) use tries::Tries;
+
+/// A create, an update, a patch or an apply.
+#[derive(Clone, Copy)]
+pub(crate) struct Write<'a> {
+    /// The request.
+    pub request: &'a ResourceRequest,
+    /// The subresource that it writes.
+    pub subresource: Subresource,
+    /// Its options.
+    pub options: &'a WriteOptions,
+}
+
+/// The outcome of one attempt.
+enum Attempt {
+    /// The object is stored, or would be in a dry run.
+    Done(ApiResponse),
+    /// There is an object of that name.
+    Exists {
+        name: String,
+        is_generated: bool,
+        existing: Option<Box<Entry>>,
+    },
+    /// The commit met a change by another request.
+    Conflict,
+}
+
+impl Write<'_> {
+    /// Stores a new object. `transform` makes it from the request, again for each attempt.
+    pub async fn create(&self, transform: impl Fn() -> Result<Value>) -> Result<ApiResponse> {
+        let mut tries = Tries::new(self.request, "create");
+        loop {
+            match self.try_create(transform()?).await? {
+                Attempt::Done(response) => return Ok(response),
+                Attempt::Exists { name, is_generated: true, .. } => tries.next_name(&name)?,
+                Attempt::Exists { name, existing, .. } => return Err(self.exists(&name, existing.as_deref())),
+                Attempt::Conflict => tries.next()?,
+            }
+        }
+    }
+
+    /// Gives an object the state that `transform` makes of the stored one; repeated while other requests interfere.
+    /// `transform` returns none where nothing changes; without a stored object it returns the object to be created.
+    pub async fn update(&self, transform: impl Fn(Option<&Value>) -> Result<Option<Value>>) -> Result<ApiResponse> {
+        let request = self.request;
+        let mut tries = Tries::new(request, "update");
+        let key = request.key();
+        loop {
+            let entry = match request.store().get(&key).await {
+                Ok(entry) => entry,
+                Err(error) => return request.store_failed(error),
+            };
+            let attempt = match &entry {
+                Some(entry) => self.try_update(entry, &transform).await?,
+                None => self.try_create(transform(None)?.ok_or_else(|| request.not_found())?).await?,
+            };
+            match attempt {
+                Attempt::Done(response) => return Ok(response),
+                Attempt::Exists { .. } | Attempt::Conflict => tries.next()?,
+            }
+        }
+    }
+
+    async fn try_create(&self, object: Value) -> Result<Attempt> {
+        let request = self.request;
+        refuse_while_terminating(request, &object)?;
+        let mut attributes = Attributes::new(request, Operation::Create, Options::Write(self.options));
+        attributes.subresource = self.subresource;
+        attributes.object = object;
+        admission::admit(&mut attributes).await?;
+        let object = &mut attributes.object;
+        warn::owners(request, object);
+        let is_generated = prepare::generate_name(object);
+        prepare::create(&request.kind, object, &request.now());
+        prepare::check(&request.kind, Subresource::Whole, object, None)?;
+        warn::finalizers(request, object, None);
+        warn::oddities(request, object);
+        admission::validate(&mut attributes).await?;
+        if request.kind.is("", "services") {
+            ServiceAllocator::new(request.store()).allocate(&mut attributes.object, None).await?;
+        }
+        self.commit_new(attributes, is_generated).await
+    }
+
+    async fn commit_new(&self, mut attributes: Attributes<'_>, is_generated: bool) -> Result<Attempt> {
+        let request = self.request;
+        let requirements = attributes.take_requirements();
+        let object = attributes.object;
+        let name = object::name(&object).to_owned();
+        let key = request.kind.key(request.namespace(), &name);
+        let exists = |name, existing| Attempt::Exists { name, is_generated, existing };
+        if self.options.dry_run {
+            return match request.store().get(&key).await {
+                Ok(None) => Ok(self.created(object::encode_unstored(&object))),
+                Ok(Some(entry)) => Ok(exists(name, Some(Box::new(entry)))),
+                Err(error) => request.store_failed(error),
+            };
+        }
+        if !object::text(&object, "resourceVersion").is_empty() {
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why));
+        }
+        let mut ops = Vec::with_capacity(1 + requirements.len());
+        let allocations = allocations(request, Some(&object), None);
+        ops.push(Op::put(key.clone(), request.kind.stored(object), Expect::Absent));
+        ops.extend(requirements.into_iter().chain(allocations));
+        match request.store().commit(ops).await {
+            Ok(committed) => {
+                let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
+                warn::unenforced(request);
+                crd::wait_until_reconciled(request, &name).await;
+                Ok(self.created(request.kind.present(&entry.value, entry.revision)))
+            }
+            Err(Error::Conflict { key: other, current, .. }) if other == key => Ok(exists(name, current)),
+            Err(Error::Conflict { .. }) => Ok(Attempt::Conflict),
+            Err(error) => request.store_failed(error),
+        }
+    }
+
+    fn created(&self, object: Bytes) -> Attempt {
+        let (code, kind) = (StatusCode::CREATED, self.request.kind.clone());
+        Attempt::Done(ApiResponse::Object { code, kind, object })
+    }
+
+    fn exists(&self, name: &str, existing: Option<&Entry>) -> Status {
+        let mut status = Status::already_exists(&self.request.kind.resource, name);
+        let is_deleting = |entry: &Entry| object::peek(&entry.value).metadata.deletion_timestamp.is_some();
+        if existing.is_some_and(is_deleting) {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        status
+    }
+
+    async fn try_update(
+        &self,
+        entry: &Entry,
+        transform: impl Fn(Option<&Value>) -> Result<Option<Value>>,
+    ) -> Result<Attempt> {
+        let Write { request, subresource, options } = *self;
+        let kind = &request.kind;
+        let live = kind.present_value(&entry.value, entry.revision);
+        let Some(object) = transform(Some(&live))? else {
+            return Ok(self.updated(kind.present(&entry.value, entry.revision)));
+        };
+        let mut attributes = Attributes::new(request, Operation::Update, Options::Write(options));
+        attributes.subresource = subresource;
+        attributes.object = object;
+        attributes.old = Some(&live);
+        admission::admit(&mut attributes).await?;
+        let object = &mut attributes.object;
+        check_version(request, object, entry)?;
+        warn::owners(request, object);
+        prepare::update(kind, subresource, object, &live);
+        prepare::check(kind, subresource, object, Some(&live))?;
+        warn::finalizers(request, object, Some(&live));
+        warn::oddities(request, object);
+        admission::validate(&mut attributes).await?;
+        if managed_fields::keep_timestamps(&live, &mut attributes.object) {
+            return Ok(self.updated(kind.present(&entry.value, entry.revision)));
+        }
+        if kind.is("", "services") {
+            let allocator = ServiceAllocator::new(request.store());
+            allocator.allocate(&mut attributes.object, Some(&live)).await?;
+        }
+        let requirements = attributes.take_requirements();
+        let object = attributes.object;
+        self.commit_update(entry, object, &live, requirements).await
+    }
+
+    /// Writes the new state, or removes an object whose last finalizer went.
+    async fn commit_update(
+        &self,
+        entry: &Entry,
+        object: Value,
+        live: &Value,
+        requirements: Vec<Op>,
+    ) -> Result<Attempt> {
+        let request = self.request;
+        if self.options.dry_run {
+            return Ok(self.updated(object::encode_unstored(&object)));
+        }
+        let expect = Expect::Revision(entry.revision);
+        let is_last = is_last_state(request, &object, live);
+        let allocations = allocations(request, Some(&object).filter(|_| !is_last), Some(live));
+        let (op, last) = match is_last {
+            true => (Op::delete(entry.key.clone(), expect), Some(object::encode_unstored(&object))),
+            false => (Op::put(entry.key.clone(), request.kind.stored(object), expect), None),
+        };
+        let ops = std::iter::once(op).chain(requirements).chain(allocations).collect();
+        let object = match request.store().commit(ops).await {
+            Ok(committed) => last.unwrap_or_else(|| {
+                let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
+                request.kind.present(&entry.value, entry.revision)
+            }),
+            Err(Error::Conflict { .. }) => return Ok(Attempt::Conflict),
+            Err(error) => return request.store_failed(error),
+        };
+        crd::wait_until_reconciled(request, request.name()).await;
+        Ok(self.updated(object))
+    }
+
+    fn updated(&self, object: Bytes) -> Attempt {
+        let (code, kind) = (StatusCode::OK, self.request.kind.clone());
+        Attempt::Done(ApiResponse::Object { code, kind, object })
+    }
+}
+
+fn allocations(request: &ResourceRequest, new: Option<&Value>, old: Option<&Value>) -> Vec<Op> {
+    match request.kind.is("", "services") {
+        true => service_allocator::ops(new, old),
+        false => Vec::new(),
+    }
+}
+
+// apiextensions-apiserver/pkg/apiserver/customresource_handler.go, serveResource
+fn refuse_while_terminating(request: &ResourceRequest, object: &Value) -> Result<()> {
+    if request.kind.custom.as_ref().is_some_and(|custom| custom.is_terminating()) {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Status::forbidden(&request.kind.resource, object::name(object), why));
+    }
+    Ok(())
+}
+
+/// Refuses an object that was read at another revision than the stored one has.
+// apiserver/pkg/registry/generic/registry/store.go, Update
+fn check_version(request: &ResourceRequest, object: &mut Value, entry: &Entry) -> Result<()> {
+    let resource = &request.kind.resource;
+    let given = match object::text(object, "resourceVersion") {
+        "" => 0,
+        text => text.parse().map_err(|error| {
+            let why = parse_error("ParseUint", text, &error);
+            Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why)
+        })?,
+    };
+    if given == 0 && !request.kind.strategy.unconditional_update {
+        let why = "must be specified for an update";
+        let violation = Violation::invalid("metadata.resourceVersion", 0, why);
+        let (group, plural) = (&resource.group, &resource.plural);
+        return Err(Status::invalid(group, plural, request.name(), causes(vec![violation])));
+    }
+    if given != 0 && given != entry.revision {
+        return Err(Status::modified(resource, request.name()));
+    }
+    object::metadata_mut(object).insert("resourceVersion".into(), entry.revision.to_string().into());
+    Ok(())
+}
+
+/// Whether an update removes the last finalizer of an object that is being deleted.
+// apiserver/pkg/registry/generic/registry/store.go, ShouldDeleteDuringUpdate
+fn is_last_state(request: &ResourceRequest, object: &Value, live: &Value) -> bool {
+    if !object::finalizers(object).is_empty() || !object::is_deleting(live) {
+        return false;
+    }
+    let waits = |finalizers: &Value| finalizers.as_array().is_some_and(|all| !all.is_empty());
+    if request.kind.is("", "namespaces") && waits(&object["spec"]["finalizers"]) {
+        return false;
+    }
+    object::metadata(live)
+        .get("deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or(0)
+        == 0
+}
