@@ -1,10 +1,14 @@
-//! Validation rules in CEL, decided by a real kube-apiserver: `rules` reads the cases of `corpus/cel`, `decide` asks a server.
+//! CEL beside the real thing: validation rules on a kube-apiserver (`rules`, `decide`), cel-spec's tests (`spec`).
 
+pub mod canonical;
 pub mod decide;
 pub mod rules;
+pub mod spec;
 pub mod textproto;
 
 use std::path::PathBuf;
+
+use flyball_cel::{Env, Library};
 
 /// Whether our server runs validation rules; until it does, only the real server is compared with the recorded answers.
 pub const SERVER_RUNS_RULES: bool = false;
@@ -12,4 +16,15 @@ pub const SERVER_RUNS_RULES: bool = false;
 /// Where the cases are: in the source tree, so that a new case needs no build.
 pub fn directory() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/cel"))
+}
+
+/// The language with every library that it has of its own, as cel-spec's tests need it.
+fn language() -> Env {
+    Env::new([
+        Library::Standard,
+        Library::Optional(u32::MAX),
+        Library::TwoVariables,
+        Library::Bindings,
+    ])
+    .quoted_identifiers()
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 use conformance::answers;
-use conformance::cel::{self, decide, rules};
+use conformance::cel::{self, decide, rules, spec};
 use conformance::corpus::{self, ask, family, recorded};
 use conformance::count;
 use conformance::group;
@@ -49,6 +49,12 @@ enum Action {
     /// Ask the real server the validation rules of `corpus/cel` anew; write down what it answers
     ObserveCel {
         /// Only the files whose names contain this
+        #[arg(default_value = "")]
+        text: String,
+    },
+    /// Run cel-spec's conformance tests, which Go's module cache holds, through our CEL engine
+    CelSpec {
+        /// Only the tests whose `file/section/test` contains this
         #[arg(default_value = "")]
         text: String,
     },
@@ -112,6 +118,7 @@ async fn main() -> ExitCode {
             .map(|path| println!("wrote {}", path.display()))
             .map_err(|error| sentence(&error)),
         Some(Action::Count) => count(),
+        Some(Action::CelSpec { text }) => cel_spec(&text),
         Some(Action::Observe) => observe().await,
         Some(Action::ObserveCel { text }) => observe_cel(&text).await,
         Some(Action::Leadership(options)) => leadership::run(&options).await,
@@ -180,6 +187,15 @@ fn count() -> Result<(), String> {
         println!("{:48} {:>6}, at least {}", count.of, count.found, count.least);
     }
     Ok(())
+}
+
+fn cel_spec(text: &str) -> Result<(), String> {
+    let report = spec::run(text)?;
+    println!("{report}");
+    match report.counts().failed {
+        0 => Ok(()),
+        failed => Err(format!("{failed} tests of cel-spec failed")),
+    }
 }
 
 async fn observe() -> Result<(), String> {
