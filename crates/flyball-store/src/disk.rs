@@ -3,15 +3,11 @@
 
 mod checkpoint;
 mod commit_queue;
-#[cfg(test)]
-mod damage;
 mod directory;
 mod engine;
 mod frame;
 pub(crate) mod journal;
 mod log;
-#[cfg(test)]
-mod power;
 mod verify;
 mod writer;
 

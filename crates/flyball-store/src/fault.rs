@@ -1,5 +1,4 @@
-//! A store to which things happen: for tests of whoever uses one. What happens is chosen by a seed, so that it can be
-//! repeated.
+//! A store with injected faults, for tests of its users. A seed chooses the faults, so that a run can be repeated.
 
 use crate::{
     Backend, Committed, Entry, Error, Health, Op, Page, Range, Result, Snapshot, Store, Watch, disk::journal,
@@ -15,24 +14,24 @@ use std::{
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How often what happens: once in so many operations, and never where it is 0.
+/// How often each fault happens: once in so many operations, and never where it is 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// What repeats the choices.
+    /// The seed of the choices.
     pub seed: u64,
-    /// An operation is refused, and nothing of it is done.
+    /// An operation is refused, and not done.
     pub refused: usize,
     /// An operation is done up to a second later.
     pub delayed: usize,
-    /// A commit is lost on its way, and whoever sent it does not know.
+    /// A commit is not done, and its outcome is unknown to the caller.
     pub lost: usize,
-    /// A commit is done, and whoever sent it does not get to know.
+    /// A commit is done, and its outcome is unknown to the caller.
     pub unacknowledged: usize,
-    /// For three seconds nobody answers.
+    /// The store does not answer for three seconds.
     pub unavailable: usize,
     /// For one second commits wait for a new leader; some of them are lost, or done, without an answer.
     pub leader_change: usize,
-    /// So many bytes of keys and values fit; then the disk is full.
+    /// The most bytes of keys and values that fit; then the disk is full.
     pub room: Option<usize>,
 }
 
@@ -52,8 +51,8 @@ impl Faults {
     }
 }
 
-/// Cuts off the last thing that was written to a data directory, at a byte that chance chooses, as a machine does that dies
-/// in the middle of a write; the store must not be open. Says whether there was anything.
+/// Truncates the last write to a data directory at a byte that chance chooses, as a process does that dies in the middle of
+/// it; the store must not be open. Returns whether there was a write.
 pub fn tear(directory: &Path, chance: &mut Chance) -> io::Result<bool> {
     journal::tear(&directory.join("store"), |length| chance.below(length))
 }
@@ -71,7 +70,7 @@ struct State {
     leader_at: Option<Instant>,
 }
 
-/// What happens to one operation.
+/// The fault that happens to one operation.
 enum Fate {
     Done,
     Delayed(Duration),
@@ -84,7 +83,7 @@ enum Fate {
 }
 
 impl State {
-    /// What happens to any operation.
+    /// Chooses what happens to any operation.
     fn fate(&mut self, faults: &Faults) -> Fate {
         let now = Instant::now();
         if self.silent_until.is_some_and(|until| now < until) {
@@ -103,7 +102,7 @@ impl State {
         Fate::Done
     }
 
-    /// What happens to a commit.
+    /// Chooses what happens to a commit.
     fn commit_fate(&mut self, faults: &Faults, ops: &[Op]) -> Fate {
         let size = ops.iter().map(size).sum::<usize>();
         if faults.room.is_some_and(|room| self.written + size > room) {
@@ -143,7 +142,7 @@ impl Faulty {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets happen what happens before an operation, if it is done at all.
+    /// Applies a fault before an operation, or instead of it.
     async fn before(&self, fate: Fate) -> Result<()> {
         match fate {
             Fate::Done | Fate::Unacknowledged => {}
@@ -159,9 +158,11 @@ impl Faulty {
         Ok(())
     }
 
-    async fn any(&self) -> Result<()> {
+    /// Runs an operation, unless a fault keeps it from being done.
+    async fn read<T>(&self, operation: impl Future<Output = Result<T>>) -> Result<T> {
         let fate = self.state().fate(&self.faults);
-        self.before(fate).await
+        self.before(fate).await?;
+        operation.await
     }
 }
 
@@ -174,54 +175,34 @@ fn silence() -> Error {
 
 impl Backend for Faulty {
     fn get<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Entry>>> {
-        async move {
-            self.any().await?;
-            self.store.get(key).await
-        }
-        .boxed()
+        self.read(self.store.get(key)).boxed()
     }
 
     fn range(&self, range: Range) -> BoxFuture<'_, Result<Page>> {
-        async move {
-            self.any().await?;
-            self.store.range(range).await
-        }
-        .boxed()
+        self.read(self.store.range(range)).boxed()
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot>> {
-        async move {
-            self.any().await?;
-            self.store.snapshot().await
-        }
-        .boxed()
+        self.read(self.store.snapshot()).boxed()
     }
 
     fn commit(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Committed>> {
         async move {
             let fate = self.state().commit_fate(&self.faults, &ops);
-            let is_untold = matches!(fate, Fate::Unacknowledged);
+            let is_unacknowledged = matches!(fate, Fate::Unacknowledged);
             self.before(fate).await?;
             let committed = self.store.commit(ops).await;
-            if is_untold { Err(silence()) } else { committed }
+            if is_unacknowledged { Err(silence()) } else { committed }
         }
         .boxed()
     }
 
     fn watch(&self, prefix: Bytes, after: u64) -> BoxFuture<'_, Result<Watch>> {
-        async move {
-            self.any().await?;
-            self.store.watch(prefix, after).await
-        }
-        .boxed()
+        self.read(self.store.watch(prefix, after)).boxed()
     }
 
     fn compact(&self, revision: u64) -> BoxFuture<'_, Result<()>> {
-        async move {
-            self.any().await?;
-            self.store.compact(revision).await
-        }
-        .boxed()
+        self.read(self.store.compact(revision)).boxed()
     }
 
     fn revision(&self) -> u64 {

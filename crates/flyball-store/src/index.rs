@@ -1,21 +1,21 @@
-//! The latest version of every key, in order. Leaves are shared with readers, which copy pointers under the lock and read
-//! outside of it.
+//! The latest version of every key, in order. Leaves are copied on write and shared with readers, which clone their `Arc`s
+//! under the lock and read outside of it.
 
-use crate::{
-    leaf::{Leaf, MAX_RECORDS},
-    record::Record,
-};
-use smallvec::SmallVec;
+use crate::record::Record;
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
-/// What a leaf is found under. Most are short enough to be where they are compared.
-type Name = SmallVec<[u8; 64]>;
+/// The most records in a leaf.
+const MAX_RECORDS: usize = 128;
 
 /// The latest records by key. Each leaf is found under a key that is not above its first and not below the leaf before.
 #[derive(Default)]
 pub(crate) struct Index {
-    leaves: BTreeMap<Name, Arc<Leaf>>,
+    leaves: BTreeMap<Box<[u8]>, Arc<Leaf>>,
 }
+
+/// Neighbouring records in the order of their keys.
+#[derive(Clone)]
+pub(crate) struct Leaf(Vec<Record>);
 
 /// Some leaves that hold a range, and how many records the range has in all.
 pub(crate) struct Span {
@@ -26,26 +26,27 @@ pub(crate) struct Span {
 impl Index {
     pub fn get(&self, key: &[u8]) -> Option<&Record> {
         let (_, leaf) = self.leaves.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
-        Some(&leaf.records()[leaf.search(key).ok()?])
+        Some(&leaf.0[leaf.search(key).ok()?])
     }
 
-    /// Puts a record in, and returns the one that it replaces.
+    /// Inserts a record; returns the one that it replaces.
     pub fn insert(&mut self, record: Record) -> Option<Record> {
         let Some(leaf) = self.leaf(record.key()) else {
             self.insert_first(record);
             return None;
         };
         match leaf.search(record.key()) {
-            Ok(at) => return Some(Arc::make_mut(leaf).replace(at, record)),
-            Err(at) if leaf.records().len() < MAX_RECORDS => Arc::make_mut(leaf).insert(at, record),
+            Ok(at) => return Some(std::mem::replace(&mut Arc::make_mut(leaf).0[at], record)),
+            Err(at) if leaf.0.len() < MAX_RECORDS => Arc::make_mut(leaf).0.insert(at, record),
             // Keys that come in order fill their leaves.
-            Err(MAX_RECORDS) => self.add(Leaf::new(vec![record])),
+            Err(MAX_RECORDS) => self.add(vec![record]),
             Err(at) => {
-                let leaf = Arc::make_mut(leaf);
-                let mut upper = leaf.split();
+                let lower = &mut Arc::make_mut(leaf).0;
+                let mut upper = Vec::with_capacity(MAX_RECORDS);
+                upper.extend(lower.drain(MAX_RECORDS / 2..));
                 match at.checked_sub(MAX_RECORDS / 2) {
                     Some(at @ 1..) => upper.insert(at, record),
-                    _ => leaf.insert(at, record),
+                    _ => lower.insert(at, record),
                 }
                 self.add(upper);
             }
@@ -53,19 +54,19 @@ impl Index {
         None
     }
 
-    /// Puts a record in the place of another one of its key, if that one is as wanted, and returns it.
-    pub fn replace(&mut self, record: Record, is_wanted: impl FnOnce(&Record) -> bool) -> Option<Record> {
+    /// Replaces the record of the same key, if that satisfies a predicate; returns it.
+    pub fn replace(&mut self, record: Record, predicate: impl FnOnce(&Record) -> bool) -> Option<Record> {
         let leaf = self.leaf(record.key())?;
         let at = leaf.search(record.key()).ok()?;
-        is_wanted(&leaf.records()[at]).then(|| Arc::make_mut(leaf).replace(at, record))
+        predicate(&leaf.0[at]).then(|| std::mem::replace(&mut Arc::make_mut(leaf).0[at], record))
     }
 
-    /// Takes a record out.
+    /// Removes a record.
     pub fn remove(&mut self, key: &[u8]) -> Option<Record> {
         let leaf = self.leaf(key)?;
         let at = leaf.search(key).ok()?;
-        let record = Arc::make_mut(leaf).remove(at);
-        if leaf.records().is_empty() {
+        let record = Arc::make_mut(leaf).0.remove(at);
+        if leaf.0.is_empty() {
             let name = self.leaf_name(key).expect("the leaf was found");
             self.leaves.remove(&name);
         }
@@ -83,7 +84,7 @@ impl Index {
                 span.leaves.push(leaf.clone());
             }
             span.count += records.len();
-            if leaf.reaches_past(prefix) {
+            if leaf.0.last().is_some_and(|last| is_past(last.key(), prefix)) {
                 break;
             }
         }
@@ -91,33 +92,54 @@ impl Index {
     }
 
     fn leaf(&mut self, key: &[u8]) -> Option<&mut Arc<Leaf>> {
-        self.leaves
-            .range_mut::<[u8], _>((Bound::Unbounded, Bound::Included(key)))
-            .next_back()
-            .map(|(_, leaf)| leaf)
+        let leaves = self.leaves.range_mut::<[u8], _>((Bound::Unbounded, Bound::Included(key)));
+        leaves.map(|(_, leaf)| leaf).next_back()
     }
 
-    fn leaf_name(&self, key: &[u8]) -> Option<Name> {
+    fn leaf_name(&self, key: &[u8]) -> Option<Box<[u8]>> {
         let (name, _) = self.leaves.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
         Some(name.clone())
     }
 
-    fn add(&mut self, leaf: Leaf) {
-        self.leaves.insert(Name::from_slice(leaf.records()[0].key()), Arc::new(leaf));
+    fn add(&mut self, records: Vec<Record>) {
+        self.leaves.insert(records[0].key().into(), Arc::new(Leaf(records)));
     }
 
     /// Inserts a record that is below every leaf: the first leaf takes it and is found under its key from now on.
     fn insert_first(&mut self, record: Record) {
         match self.leaves.first_entry() {
-            Some(first) if first.get().records().len() < MAX_RECORDS => {
+            Some(first) if first.get().0.len() < MAX_RECORDS => {
                 let mut leaf = first.remove();
-                let name = Name::from_slice(record.key());
-                Arc::make_mut(&mut leaf).insert(0, record);
+                let name = record.key().into();
+                Arc::make_mut(&mut leaf).0.insert(0, record);
                 self.leaves.insert(name, leaf);
             }
-            _ => self.add(Leaf::new(vec![record])),
+            _ => self.add(vec![record]),
         }
     }
+}
+
+impl Leaf {
+    pub fn records(&self) -> &[Record] {
+        &self.0
+    }
+
+    /// The records whose key is at least `from` and begins with `prefix`; `from` is not below `prefix`.
+    pub fn within(&self, prefix: &[u8], from: &[u8]) -> &[Record] {
+        let start = self.search(from).unwrap_or_else(|at| at);
+        let end = self.0.partition_point(|record| !is_past(record.key(), prefix));
+        &self.0[start..end.max(start)]
+    }
+
+    /// Finds where a key is, or where it belongs.
+    fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        self.0.binary_search_by(|record| record.key().cmp(key))
+    }
+}
+
+/// Whether a key comes after every key that begins with the prefix.
+fn is_past(key: &[u8], prefix: &[u8]) -> bool {
+    key > prefix && !key.starts_with(prefix)
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ pub mod fault;
 mod health;
 mod history;
 mod index;
-mod leaf;
 mod memory;
 mod op;
 mod options;

@@ -1,6 +1,6 @@
 //! All of a store at one revision.
 
-use crate::{Entry, Result, backup::blocking, leaf::Leaf, read_snapshot::ReadSnapshot, record::Record};
+use crate::{Entry, Result, backup::blocking, index::Leaf, read_snapshot::ReadSnapshot, record::Record};
 use futures::{
     Stream, StreamExt, TryStreamExt,
     stream::{self, BoxStream},

@@ -133,14 +133,9 @@ impl Engine {
         Ok(found.and_then(|bytes| Checkpoint::read(&bytes)))
     }
 
-    /// Visits every record in the order of revisions, as its key and bytes.
-    pub fn scan<E: From<fjall::Error>>(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
-        let records = self.with(|opened| Ok(opened.records.iter()))?;
-        for pair in records {
-            let (key, bytes) = pair.into_inner()?;
-            visit(&key, &bytes)?;
-        }
-        Ok(())
+    /// Every record in the order of revisions, by key.
+    pub fn records(&self) -> fjall::Result<fjall::Iter> {
+        self.with(|opened| Ok(opened.records.iter()))
     }
 
     /// Whether fjall is open, and neither a write nor its background work has failed.
@@ -186,17 +181,6 @@ impl Engine {
             Phase::Open(opened) => run(opened),
             _ => Err(io::Error::other("the store could not be reopened yet").into()),
         }
-    }
-
-    /// Moves everything from memtables to tables, and compacts those.
-    #[cfg(test)]
-    pub fn flush(&self) {
-        let flushed = self.with(|opened| {
-            opened.records.rotate_memtable_and_wait()?;
-            opened.checkpoint.rotate_memtable_and_wait()?;
-            opened.records.major_compact()
-        });
-        flushed.unwrap();
     }
 
     /// How many snapshots are open.
@@ -272,54 +256,5 @@ impl EngineSnapshot {
             path: self.engine.path.clone(),
             reason: "a record cannot be read".to_owned(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::{Error, Options, disk::damage};
-    use std::{fs, path::Path};
-
-    /// Truncates every table; returns how many.
-    fn truncate(path: &Path) -> usize {
-        let tables = fs::read_dir(path.join("store/keyspaces/1/tables")).unwrap();
-        let files = tables.map(|file| fs::File::options().write(true).open(file.unwrap().path()).unwrap());
-        files.map(|file| file.set_len(0).unwrap()).count()
-    }
-
-    #[test]
-    fn a_value_that_cannot_be_read_is_an_error_by_name() {
-        let directory = tempfile::tempdir().unwrap();
-        let options = Options { memory_bytes: 0, ..Options::default() };
-        let mut writer = damage::open_with(directory.path(), options);
-        // More than fjall's block cache holds.
-        let keys: Vec<_> = (0..80).map(|n| format!("/{n:02}")).collect();
-        let big = "b".repeat(100_000);
-        keys.iter().for_each(|key| damage::put(&mut writer, key, &big));
-        writer.engine().flush();
-        assert!(keys.iter().all(|key| damage::get(&writer, key).unwrap().unwrap() == big));
-        assert!(truncate(directory.path()) > 0);
-        let errors: Vec<_> = keys.iter().filter_map(|key| damage::get(&writer, key).err()).collect();
-        assert!(!errors.is_empty());
-        let is_named = |error: &Error| matches!(error, Error::Read { .. } | Error::Damaged { .. });
-        assert!(errors.iter().all(is_named), "{errors:?}");
-        damage::put(&mut writer, "/new", "still here");
-        assert_eq!(damage::get(&writer, "/new").unwrap().unwrap(), "still here");
-    }
-
-    #[test]
-    fn a_snapshot_is_read_also_after_fjall_was_reopened() {
-        let directory = tempfile::tempdir().unwrap();
-        let options = Options { memory_bytes: 0, ..Options::default() };
-        let mut writer = damage::open_with(directory.path(), options);
-        damage::put(&mut writer, "/a", "one");
-        let query = writer.state.find(crate::Range::default()).unwrap();
-        let engine = writer.engine();
-        engine.suspend();
-        assert!(matches!(writer.state.run(&query), Err(Error::Read { .. })));
-        engine.resume().unwrap();
-        assert_eq!(writer.state.run(&query).unwrap().entries[0].value, "one");
-        damage::put(&mut writer, "/a", "two");
-        assert_eq!(damage::get(&writer, "/a").unwrap().unwrap(), "two");
     }
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// The unit in which a disk writes: a power loss leaves a sector as it was before or as it is after a write.
-pub(crate) const SECTOR: usize = 512;
+const SECTOR: usize = 512;
 
 /// How many bytes of a journal are read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -200,83 +200,4 @@ pub(crate) fn tear(store: &Path, choose: impl FnOnce(usize) -> usize) -> io::Res
     };
     truncate(&journal.path, start + choose(journal.end - start))?;
     Ok(true)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::disk::damage;
-
-    /// The journal of a store after some writes, where its last batch begins and ends, and the revision before that one.
-    fn journal() -> (Vec<u8>, usize, usize) {
-        let directory = tempfile::tempdir().unwrap();
-        let mut writer = damage::open(directory.path());
-        for n in 0..6 {
-            damage::put(&mut writer, "/a", &format!("{n}").repeat(500));
-        }
-        let path = directory.path().join("store/0.jnl");
-        let journal = Journal::read(0, path).ok().unwrap();
-        let (start, _) = *journal.frames.last().unwrap();
-        (journal.bytes, start, journal.end)
-    }
-
-    /// The revision to which a journal of these bytes leads; `None` where it is refused.
-    fn revision(bytes: &[u8]) -> Option<u64> {
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("0.jnl"), bytes).unwrap();
-        Some(recover(directory.path()).ok()?.unwrap().revision)
-    }
-
-    #[test]
-    fn a_batch_that_was_cut_short_is_truncated() {
-        let (bytes, start, end) = journal();
-        assert_eq!(revision(&bytes), Some(6));
-        for at in start..end {
-            assert_eq!(revision(&bytes[..at]), Some(5), "cut off at {at} of {start}..{end}");
-        }
-    }
-
-    #[test]
-    fn a_batch_that_was_whole_once_is_not_taken_for_one_cut_short() {
-        let (bytes, start, end) = journal();
-        for at in 0..end {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 0x04;
-            // A sequence number that still is above the one before does no harm: nothing is dropped.
-            let found = revision(&damaged);
-            assert!(found.is_none() || found == Some(6), "byte {at} of {end}, the last batch from {start} on");
-        }
-    }
-
-    #[test]
-    fn a_missing_journal_is_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        assert!(recover(directory.path()).is_err());
-        let (bytes, start, _) = journal();
-        fs::write(directory.path().join("3.jnl"), &bytes[..start]).unwrap();
-        fs::write(directory.path().join("5.jnl"), &bytes[start..]).unwrap();
-        let Err(VerifyError::Damaged(reason)) = recover(directory.path()) else {
-            panic!("a gap is accepted")
-        };
-        assert_eq!(reason, "store/5.jnl does not follow the journal before it");
-        fs::rename(directory.path().join("5.jnl"), directory.path().join("4.jnl")).unwrap();
-        assert_eq!(recover(directory.path()).ok().unwrap().unwrap().revision, 6);
-    }
-
-    #[test]
-    fn everything_after_a_checkpoint_is_cut() {
-        let (bytes, start, end) = journal();
-        let directory = tempfile::tempdir().unwrap();
-        let path = |number: u64| directory.path().join(format!("{number}.jnl"));
-        fs::write(path(0), &bytes).unwrap();
-        let acknowledged = Checkpoint { revision: 5, ..Checkpoint::default() };
-        fs::write(path(1), [0; 5_000]).unwrap();
-        cut_after(directory.path(), &acknowledged).ok().unwrap();
-        assert_eq!((fs::read(path(0)).unwrap().len(), path(1).exists()), (start, false));
-        cut_after(directory.path(), &acknowledged).ok().unwrap();
-        assert_eq!(fs::read(path(0)).unwrap(), bytes[..start]);
-        fs::write(path(0), &bytes[..end - 1]).unwrap();
-        cut_after(directory.path(), &acknowledged).ok().unwrap();
-        assert_eq!(fs::read(path(0)).unwrap(), bytes[..start]);
-    }
 }

@@ -159,33 +159,20 @@ fn recover(directory: &Directory) -> Result<(Engine, Checkpoint, State)> {
     Ok((engine, checkpoint, state))
 }
 
-/// What reading the records may fail with.
-enum ReadError {
-    Engine(fjall::Error),
-    Damaged(&'static str),
-}
-
-impl From<fjall::Error> for ReadError {
-    fn from(error: fjall::Error) -> ReadError {
-        ReadError::Engine(error)
-    }
-}
-
 /// Reads the state that a checkpoint sums up.
 fn read(directory: &Directory, engine: &Engine, checkpoint: &Checkpoint) -> Result<State> {
+    let refused = |error| refused(directory, error);
     let mut state = State { revision: checkpoint.revision, ..State::default() };
     state.history.compact(checkpoint.compacted);
     let mut found = Checkpoint { records: 0, sum: 0, ..*checkpoint };
-    let read = engine.scan(|key, bytes| {
-        let record = Record::read_header(bytes).filter(|record| record_key(record) == *key);
-        let record = record.ok_or(ReadError::Damaged("a record cannot be read"))?;
+    for pair in engine.records().map_err(refused)? {
+        let (key, bytes) = pair.into_inner().map_err(refused)?;
+        let record = Record::read_header(&bytes).filter(|record| record_key(record) == key[..]);
+        let record = record.ok_or_else(|| directory.damaged("a record cannot be read"))?;
         found.add(&record);
-        state.restore(record).ok_or(ReadError::Damaged("a record contradicts an earlier one"))
-    });
-    read.map_err(|error| match error {
-        ReadError::Engine(error) => refused(directory, error),
-        ReadError::Damaged(reason) => directory.damaged(reason),
-    })?;
+        let restored = state.restore(record);
+        restored.ok_or_else(|| directory.damaged("a record contradicts an earlier one"))?;
+    }
     if found != *checkpoint {
         return Err(directory.damaged("records are missing"));
     }
