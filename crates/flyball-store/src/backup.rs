@@ -22,29 +22,17 @@ const FORMAT: &[u8; 17] = b"flyball-backup 1\n";
 /// Follows the last record, in the place of a length.
 const END: u32 = u32::MAX;
 
-/// How many records are written together.
-const CHUNK: usize = 1_000;
-
 /// Writes a snapshot into a file, and verifies that it is there.
 pub(crate) async fn write(mut snapshot: Snapshot, path: PathBuf) -> Result<Backup> {
-    let revision = snapshot.revision();
-    let mut writer = blocking({
-        let path = path.clone();
-        move || Writer::create(path, revision)
-    })
-    .await?;
-    let mut is_complete = false;
-    while !is_complete {
-        let mut records = Vec::new();
-        while records.len() < CHUNK && !is_complete {
-            match snapshot.next().await.transpose()? {
-                Some(entry) => records.push(Record::of(&entry, 0)),
-                None => is_complete = true,
-            }
+    let runtime = tokio::runtime::Handle::current();
+    let write = move || {
+        let mut writer = Writer::create(path, snapshot.revision())?;
+        while let Some(entry) = runtime.block_on(snapshot.next()).transpose()? {
+            writer.add(&Record::of(&entry, 0))?;
         }
-        writer = blocking(move || writer.add(&records)).await?;
-    }
-    blocking(move || writer.finish()).await
+        writer.finish()
+    };
+    blocking(write).await
 }
 
 /// Runs blocking I/O on tokio's blocking pool.
@@ -55,7 +43,9 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T>
 /// A backup that is being written beside the place where it will be.
 struct Writer {
     path: PathBuf,
-    output: Hashing<BufWriter<File>>,
+    file: BufWriter<File>,
+    /// The hash of everything written.
+    hash: Box<Xxh3>,
     backup: Backup,
     draft: Draft,
 }
@@ -74,28 +64,29 @@ impl Writer {
     fn create(path: PathBuf, revision: u64) -> Result<Writer> {
         let draft = Draft(draft(&path));
         let file = private_file(&draft.0).map_err(|source| failed("write", &path, source))?;
-        let output = Hashing::new(BufWriter::new(file));
-        let backup = Backup { revision, entries: 0 };
-        let mut writer = Writer { path, output, backup, draft };
+        let mut writer = Writer {
+            path,
+            file: BufWriter::new(file),
+            hash: Box::default(),
+            backup: Backup { revision, entries: 0 },
+            draft,
+        };
         writer.put(&[FORMAT, &revision.to_be_bytes()])?;
         Ok(writer)
     }
 
-    fn add(mut self, records: &[Record]) -> Result<Writer> {
-        for record in records {
-            self.put(&[&(record.size() as u32).to_be_bytes(), record.bytes()])?;
-        }
-        self.backup.entries += records.len() as u64;
-        Ok(self)
+    fn add(&mut self, record: &Record) -> Result<()> {
+        self.backup.entries += 1;
+        self.put(&[&(record.size() as u32).to_be_bytes(), record.bytes()])
     }
 
     fn finish(mut self) -> Result<Backup> {
         self.put(&[&END.to_be_bytes(), &self.backup.entries.to_be_bytes()])?;
-        let hash = self.output.hash();
+        let hash = self.hash.digest128().to_be_bytes();
         self.put(&[&hash])?;
         let (draft, path) = (&self.draft.0, self.path);
         let failed = |source| failed("write", &path, source);
-        let file = self.output.inner.into_inner().map_err(|error| failed(error.into_error()))?;
+        let file = self.file.into_inner().map_err(|error| failed(error.into_error()))?;
         file.sync_all().map_err(failed)?;
         let found = Reader::open(draft)?.verify()?;
         if found != self.backup {
@@ -107,7 +98,8 @@ impl Writer {
     }
 
     fn put(&mut self, parts: &[&[u8]]) -> Result<()> {
-        let written = parts.iter().try_for_each(|part| self.output.write(part));
+        parts.iter().for_each(|part| self.hash.update(part));
+        let written = parts.iter().try_for_each(|part| self.file.write_all(part));
         written.map_err(|source| failed("write", &self.path, source))
     }
 }
@@ -115,7 +107,9 @@ impl Writer {
 /// A backup that is being read.
 pub(crate) struct Reader {
     path: PathBuf,
-    input: Hashing<BufReader<File>>,
+    file: BufReader<File>,
+    /// The hash of everything read.
+    hash: Box<Xxh3>,
     length: u64,
     /// What was read so far.
     pub backup: Backup,
@@ -126,9 +120,13 @@ impl Reader {
         let failed = |source| failed("read", path, source);
         let file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
-        let input = Hashing::new(BufReader::new(file));
-        let backup = Backup { revision: 0, entries: 0 };
-        let mut reader = Reader { path: path.to_owned(), input, length, backup };
+        let mut reader = Reader {
+            path: path.to_owned(),
+            file: BufReader::new(file),
+            hash: Box::default(),
+            length,
+            backup: Backup { revision: 0, entries: 0 },
+        };
         if reader.array().ok().as_ref() != Some(FORMAT) {
             return Err(damaged(path, "it does not begin as a backup does"));
         }
@@ -160,11 +158,11 @@ impl Reader {
 
     fn end(&mut self) -> Result<()> {
         let entries = u64::from_be_bytes(self.array()?);
-        let hash = self.input.hash();
+        let hash = self.hash.digest128().to_be_bytes();
         if hash != self.array()? {
             return Err(damaged(&self.path, "its checksum is wrong"));
         }
-        if entries != self.backup.entries || self.input.read(&mut [0]).is_ok() {
+        if entries != self.backup.entries || self.file.read_exact(&mut [0]).is_ok() {
             return Err(damaged(&self.path, "it does not end where it should"));
         }
         Ok(())
@@ -177,39 +175,10 @@ impl Reader {
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
-        self.input.read(bytes).map_err(|source| match source.kind() {
+        self.file.read_exact(bytes).map_err(|source| match source.kind() {
             io::ErrorKind::UnexpectedEof => damaged(&self.path, "it is cut off"),
             _ => failed("read", &self.path, source),
-        })
-    }
-}
-
-/// A file with a hash of what went through.
-struct Hashing<F> {
-    inner: F,
-    hash: Box<Xxh3>,
-}
-
-impl<F> Hashing<F> {
-    fn new(inner: F) -> Hashing<F> {
-        Hashing { inner, hash: Box::default() }
-    }
-
-    fn hash(&self) -> [u8; 16] {
-        self.hash.digest128().to_be_bytes()
-    }
-}
-
-impl<F: Write> Hashing<F> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.hash.update(bytes);
-        self.inner.write_all(bytes)
-    }
-}
-
-impl<F: Read> Hashing<F> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
-        self.inner.read_exact(bytes)?;
+        })?;
         self.hash.update(bytes);
         Ok(())
     }

@@ -6,7 +6,7 @@ mod commit_queue;
 mod directory;
 mod engine;
 mod frame;
-pub(crate) mod journal;
+mod journal;
 mod log;
 mod verify;
 mod writer;

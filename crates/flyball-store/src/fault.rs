@@ -1,14 +1,12 @@
 //! A store with injected faults, for tests of its users. A seed chooses the faults, so that a run can be repeated.
 
 use crate::{
-    Backend, Committed, Entry, Error, Health, Op, Page, Range, Result, Snapshot, Store, Watch, disk::journal,
-    testing::Chance,
+    Backend, Committed, Entry, Error, Health, Op, Page, Range, Result, Snapshot, Store, Watch, testing::Chance,
 };
 use bytes::Bytes;
 use futures::future::{self, BoxFuture, FutureExt};
 use std::{
     io,
-    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -49,12 +47,6 @@ impl Faults {
         };
         Store::new(Faulty { store, faults: self, state: Mutex::new(state) })
     }
-}
-
-/// Truncates the last write to a data directory at a byte that chance chooses, as a process does that dies in the middle of
-/// it; the store must not be open. Returns whether there was a write.
-pub fn tear(directory: &Path, chance: &mut Chance) -> io::Result<bool> {
-    journal::tear(&directory.join("store"), |length| chance.below(length))
 }
 
 struct Faulty {

@@ -155,26 +155,3 @@ pub(crate) fn rewind<'a>(latest: impl Iterator<Item = &'a Record>, undo: &Undo<'
     }
     records
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Value, record::RecordId};
-
-    #[test]
-    fn compacted_changes_are_returned_once_and_the_others_stay() {
-        let mut history = History::default();
-        for revision in 1..=1_000 {
-            let id = RecordId { revision, created: revision, position: 0 };
-            history.push(Change {
-                record: Record::put(b"/a", &Value::plain("v"), id),
-                previous: None,
-            });
-        }
-        assert!(history.compact(900).iter().map(Change::revision).eq(1..=900));
-        assert!(history.compact(900).is_empty() && history.compacted() == 900);
-        let kept: Vec<_> = history.since(900).iter().flat_map(|chunk| chunk.iter()).map(Change::revision).collect();
-        assert!(kept.into_iter().eq(901..=1_000));
-        assert_eq!(history.bytes, 100 * size_of::<Change>());
-    }
-}

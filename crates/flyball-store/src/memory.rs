@@ -12,20 +12,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A store that ends with its process.
 pub(crate) struct Memory {
     state: SharedState,
-    writer: Mutex<Writer>,
-}
-
-/// Held while a commit or a compaction is applied.
-#[derive(Default)]
-struct Writer {
-    is_closed: bool,
+    /// Whether the store is closed; locked while a commit or a compaction is applied.
+    is_closed: Mutex<bool>,
 }
 
 impl Memory {
     pub fn new(options: Options) -> Memory {
         Memory {
             state: SharedState::new(options, State::default()),
-            writer: Mutex::default(),
+            is_closed: Mutex::default(),
         }
     }
 
@@ -50,13 +45,9 @@ impl Memory {
         Ok(())
     }
 
-    fn writer(&self) -> Result<MutexGuard<'_, Writer>> {
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        if writer.is_closed {
-            Err(Error::Closed)
-        } else {
-            Ok(writer)
-        }
+    fn writer(&self) -> Result<MutexGuard<'_, bool>> {
+        let is_closed = self.is_closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_closed { Err(Error::Closed) } else { Ok(is_closed) }
     }
 }
 
@@ -103,8 +94,8 @@ impl Backend for Memory {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        if let Ok(mut writer) = self.writer() {
-            writer.is_closed = true;
+        if let Ok(mut is_closed) = self.writer() {
+            *is_closed = true;
             self.state.close();
         }
         future::ready(()).boxed()

@@ -212,12 +212,4 @@ mod tests {
         assert_eq!(Record::read_header(record.bytes()), Some(header));
         assert!(!stamped(13).is_same(&record));
     }
-
-    #[test]
-    fn a_stamp_outside_of_its_value_is_refused() {
-        let key = Bytes::from("/a");
-        let error = Record::check(&key, &Value::stamped("abc", 4)).unwrap_err();
-        assert_eq!(error.to_string(), "commit /a: the revision belongs at byte 4 of a value of 3");
-        assert!(Record::check(&key, &Value::stamped("abc", 3)).is_ok());
-    }
 }

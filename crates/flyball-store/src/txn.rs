@@ -55,16 +55,14 @@ pub(crate) struct WriteBatch {
 
 /// What a transaction did or why it did nothing.
 pub(crate) enum TxnResult {
-    /// The revision, and what each operation wrote or removed.
-    Committed(u64, Vec<Option<OpResult>>),
-    /// A key is not as expected: the record found there, and the snapshot to read its value from.
-    Conflict(Bytes, Expect, Option<(Record, ReadSnapshot)>),
+    /// The revision, and the record that each operation wrote or removed.
+    Committed(u64, Vec<Option<Found>>),
+    /// A key is not as expected, and the record found there.
+    Conflict(Bytes, Expect, Option<Found>),
 }
 
-pub(crate) enum OpResult {
-    Written(Record),
-    Removed(Record, ReadSnapshot),
-}
+/// A record, and the snapshot to read its value from where that is not in memory.
+type Found = (Record, ReadSnapshot);
 
 impl WriteBatch {
     /// Begins on top of a revision.
@@ -110,16 +108,16 @@ impl WriteBatch {
         previous: Option<Record>,
         revision: u64,
         position: u32,
-    ) -> Option<OpResult> {
+    ) -> Option<Found> {
         let (record, result) = match op {
             Op::Put { key, value, .. } => {
                 let created = previous.as_ref().map_or(revision, Record::created);
                 let record = Record::put(&key, &value, RecordId { revision, created, position });
-                (record.clone(), OpResult::Written(record))
+                (record.clone(), (record, ReadSnapshot::default()))
             }
             Op::Delete { key, .. } => {
-                let (removed, snapshot) = snapshot_of(state, previous.clone()?);
-                (Record::removal(&key, revision, position), OpResult::Removed(removed, snapshot))
+                let removed = snapshot_of(state, previous.clone()?);
+                (Record::removal(&key, revision, position), removed)
             }
             Op::Check { .. } => return None,
         };
@@ -136,8 +134,7 @@ impl WriteBatch {
     }
 }
 
-/// A record, and the snapshot to read its value from where that is not in memory.
-fn snapshot_of(state: &State, record: Record) -> (Record, ReadSnapshot) {
+fn snapshot_of(state: &State, record: Record) -> Found {
     let snapshot = if record.has_value() {
         ReadSnapshot::default()
     } else {
@@ -149,32 +146,35 @@ fn snapshot_of(state: &State, record: Record) -> (Record, ReadSnapshot) {
 impl TxnResult {
     /// Whether the answer needs no read from disk.
     pub fn is_in_memory(&self) -> bool {
+        let has_value = |found: &Found| found.0.has_value();
         match self {
-            TxnResult::Committed(_, results) => results.iter().flatten().all(|result| match result {
-                OpResult::Written(record) | OpResult::Removed(record, _) => record.has_value(),
-            }),
-            TxnResult::Conflict(_, _, current) => current.as_ref().is_none_or(|(record, _)| record.has_value()),
+            TxnResult::Committed(_, results) => results.iter().flatten().all(has_value),
+            TxnResult::Conflict(_, _, current) => current.iter().all(has_value),
         }
     }
 
-    /// What the caller is answered; reads from disk the values that are not in memory.
+    /// The answer to the caller; reads from disk the values that are not in memory.
     pub fn answer(self) -> Result<Committed> {
+        let read = |(record, snapshot): Found| snapshot.entry(&record);
         let (revision, results) = match self {
             TxnResult::Committed(revision, results) => (revision, results),
             TxnResult::Conflict(key, expect, current) => {
-                let current = current.map(|(record, snapshot)| snapshot.entry(&record)).transpose()?.map(Box::new);
+                let current = current.map(read).transpose()?.map(Box::new);
                 return Err(Error::Conflict { key, expect, current });
             }
         };
-        let mut entries = Vec::with_capacity(results.len());
-        for result in results {
-            entries.push(match result {
-                None => None,
-                Some(OpResult::Written(record)) => record.entry(),
-                Some(OpResult::Removed(record, snapshot)) => Some(snapshot.entry(&record)?.removed_at(revision)),
-            });
-        }
-        Ok(Committed { revision, entries })
+        let entries = results.into_iter().map(|found| {
+            let entry = found.map(read).transpose()?;
+            // One of an earlier revision was removed.
+            Ok(entry.map(|entry| {
+                if entry.revision < revision {
+                    entry.removed_at(revision)
+                } else {
+                    entry
+                }
+            }))
+        });
+        Ok(Committed { revision, entries: entries.collect::<Result<_>>()? })
     }
 }
 

@@ -39,8 +39,6 @@ struct Groups {
 struct Watcher {
     sender: mpsc::UnboundedSender<Result<Batch>>,
     queued: Arc<AtomicUsize>,
-    /// The watch reads changes up to this revision from the history, also where they are yet to be published.
-    until: u64,
 }
 
 /// Some events, shared by all watches of the same prefix, and the place of the next one to hand out.
@@ -84,7 +82,7 @@ impl WatchHub {
         let (chunks, until, snapshot) = past()?;
         let id = groups.next_id;
         groups.next_id += 1;
-        let watcher = Watcher { sender, queued: queued.clone(), until };
+        let watcher = Watcher { sender, queued: queued.clone() };
         groups.by_prefix.entry(prefix.clone()).or_default().insert(id, watcher);
         drop(groups);
         let past = Past::new(prefix.clone(), after, until, chunks, snapshot);
@@ -132,8 +130,7 @@ impl Groups {
         }
         let mut watched = Vec::new();
         for change in changes {
-            let mut prefixes = Vec::new();
-            self.prefixes_of(change.record.key(), |prefix| prefixes.push(prefix.clone()));
+            let prefixes = self.prefixes_of(change.record.key());
             if !prefixes.is_empty() {
                 watched.push((change, prefixes));
             }
@@ -153,24 +150,24 @@ impl Groups {
         group.into_values().for_each(|watcher| watcher.end(error()));
     }
 
-    /// Visits each watched prefix of a key, longest first.
-    fn prefixes_of<'a>(&'a self, key: &[u8], mut visit: impl FnMut(&'a Bytes)) {
-        let mut longest = key.len();
+    /// The watched prefixes of a key, longest first.
+    fn prefixes_of(&self, key: &[u8]) -> Vec<Bytes> {
+        let (mut prefixes, mut longest) = (Vec::new(), key.len());
         loop {
             // A prefix of the key that sorts below another watched prefix which is not above the key is also a prefix of
             // that one, so what both share bounds the next candidate.
             let bound = (Bound::Unbounded, Bound::Included(&key[..longest]));
             let Some((prefix, _)) = self.by_prefix.range::<[u8], _>(bound).next_back() else {
-                return;
+                return prefixes;
             };
             let shared = prefix.iter().zip(key).take_while(|(a, b)| a == b).count();
             if shared < prefix.len() {
                 longest = shared;
                 continue;
             }
-            visit(prefix);
+            prefixes.push(prefix.clone());
             if prefix.is_empty() {
-                return;
+                return prefixes;
             }
             longest = prefix.len() - 1;
         }
@@ -229,9 +226,6 @@ fn cost(event: &Event) -> usize {
 impl Watcher {
     /// Queues a batch; returns `false` where too much is queued already.
     fn queue(&self, batch: &Batch, max_queued: usize) -> bool {
-        if batch.events.last().is_none_or(|event| event.revision <= self.until) {
-            return true;
-        }
         if self.queued.load(Ordering::Relaxed) > max_queued {
             return false;
         }
@@ -287,18 +281,6 @@ mod tests {
         let id = RecordId { revision, created: revision, position: 0 };
         let record = Record::put(b"/a", &Value::plain("v".repeat(length)), id);
         Change { record, previous: None }
-    }
-
-    /// A commit is acknowledged before it is published, and its client may watch from there at once.
-    #[tokio::test]
-    async fn events_that_a_watch_reads_from_the_history_are_not_queued() {
-        let hub = Arc::new(WatchHub::new(1_000, 0));
-        let mut watch = hub.add("/".into(), 1, || Ok((Vec::new(), 1, ReadSnapshot::default()))).unwrap();
-        for (revision, length) in [(1, 5_000), (2, 10), (3, 10)] {
-            hub.publish(&[change(revision, length)], revision, ReadSnapshot::default);
-        }
-        let revisions = [watch.next().await, watch.next().await].map(|event| event.unwrap().unwrap().revision);
-        assert_eq!(revisions, [2, 3]);
     }
 
     #[tokio::test]

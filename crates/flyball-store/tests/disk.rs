@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use flyball_store::{Error, Expect, Op, Options, Range, Store, Value};
-use std::{fs, path::Path, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -272,4 +272,36 @@ async fn what_is_not_in_memory_is_not_read_after_the_end() {
     let store = Store::open(directory.path()).await.unwrap();
     assert_eq!(store.get("/a").await.unwrap().unwrap().value, "one");
     store.close().await;
+}
+
+/// The permissions of a file or directory.
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// fjall creates its files with the umask, behind a directory that others cannot enter.
+#[tokio::test]
+async fn data_directories_and_backups_are_for_their_user_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, backup, restored) =
+        (directory.path().join("a/b"), directory.path().join("c"), directory.path().join("d"));
+    // A backup replaces a file that others could read.
+    fs::write(&backup, "").unwrap();
+    fs::set_permissions(&backup, fs::Permissions::from_mode(0o644)).unwrap();
+    let store = Store::open(&data).await.unwrap();
+    put(&store, "/a", "secret").await;
+    store.backup(&backup).await.unwrap();
+    store.close().await;
+    Store::restore(&backup, &restored).await.unwrap();
+    for path in [&data, &data.join("store"), &restored, &restored.join("store")] {
+        assert_eq!(mode(path), 0o700, "{}", path.display());
+    }
+    for path in [
+        &data.join("lock"),
+        &data.join("store/format"),
+        &data.join("store/closed"),
+        &backup,
+    ] {
+        assert_eq!(mode(path), 0o600, "{}", path.display());
+    }
 }

@@ -3,7 +3,7 @@
 
 use flyball_store::{
     Error, Expect, Health, Op, Options, Store,
-    fault::{self, Faults},
+    fault::Faults,
     testing::{Chance, Model},
 };
 use futures::FutureExt;
@@ -88,30 +88,4 @@ async fn an_outage_passes() {
     }
     assert!(answers.iter().any(|answer| *answer));
     assert!(answers.windows(10).any(|window| window.iter().all(|answer| !answer)), "{answers:?}");
-}
-
-#[tokio::test]
-async fn a_torn_write_is_gone_as_a_whole_and_those_before_it_are_there() {
-    let mut chance = Chance::from_environment();
-    println!("FLYBALL_SEED={}", chance.seed);
-    let directory = tempfile::tempdir().unwrap();
-    let mut expected = 0;
-    for round in 1..=20 {
-        let store = Store::open(directory.path()).await.unwrap();
-        assert_eq!(store.revision(), expected, "round {round}");
-        put(&store, "/kept", &round.to_string()).await.unwrap();
-        let both = ["/torn/a", "/torn/b"].map(|key| Op::put(key, "v".repeat(chance.below(3_000)), Expect::Anything));
-        store.commit(both.to_vec()).await.unwrap();
-        expected += 1;
-        store.close().await;
-        drop(store);
-        // A machine that dies leaves no note that the store was closed.
-        std::fs::remove_file(directory.path().join("store/closed")).unwrap();
-        assert!(fault::tear(directory.path(), &mut chance).unwrap());
-        let store = Store::open(directory.path()).await.unwrap();
-        let entry = store.get("/kept").await.unwrap().unwrap();
-        assert_eq!((&entry.value[..], entry.revision), (round.to_string().as_bytes(), expected));
-        assert_eq!((store.get("/torn/a").await.unwrap(), store.get("/torn/b").await.unwrap()), (None, None));
-        store.close().await;
-    }
 }

@@ -99,13 +99,24 @@ async fn one_unmet_expectation_refuses_the_whole_commit() {
 }
 
 #[tokio::test]
-async fn a_key_given_twice_in_one_commit_is_refused() {
+async fn a_commit_that_no_state_could_allow_is_refused() {
     on_each(Options::default(), async |store| {
         let ops = vec![
             Op::put("/a", "one", Expect::Anything),
             Op::delete("/a", Expect::Anything),
         ];
         assert_eq!(store.commit(ops).await.unwrap_err().to_string(), "commit /a: the key is given twice");
+        let outside = store
+            .commit(vec![Op::put("/a", Value::stamped("abc", 4), Expect::Anything)])
+            .await
+            .unwrap_err();
+        assert_eq!(outside.to_string(), "commit /a: the revision belongs at byte 4 of a value of 3");
+        assert!(
+            store
+                .commit(vec![Op::put("/a", Value::stamped("abc", 3), Expect::Anything)])
+                .await
+                .is_ok()
+        );
     })
     .await;
 }

@@ -35,8 +35,7 @@ impl Checkpoint {
 
     /// The checkpoint as text, for the note that a clean close leaves.
     pub fn text(&self) -> String {
-        let Checkpoint { revision, compacted, records, sum } = self;
-        format!("revision {revision}, compacted {compacted}, records {records}, sum {sum:016x}\n")
+        format!("{self:?}\n")
     }
 
     pub fn add(&mut self, record: &Record) {

@@ -78,35 +78,24 @@ mod tests {
     use crate::{Expect, Op};
     use futures::{FutureExt, future::join_all};
 
-    fn commit(length: usize) -> impl FnOnce(Reply<TxnResult>) -> Job {
-        let txn = Txn::new(vec![Op::put("/a", vec![b'v'; length], Expect::Anything)]).unwrap();
-        |reply| Job::Commit { txn, reply }
-    }
-
     #[test]
-    fn a_batch_is_bounded_in_requests_and_bytes() {
+    fn the_queue_and_its_batches_are_bounded() {
         let (queue, mut receiver) = commit_queue();
-        let commits = |count: usize, length: usize| join_all((0..count).map(|_| queue.submit(commit(length))));
-        let mut small = commits(MAX_BATCH + 2, 1);
-        assert!((&mut small).now_or_never().is_none());
-        let batches = [receiver.next_batch().unwrap(), receiver.next_batch().unwrap()];
-        assert_eq!(batches.map(|batch| batch.len()), [MAX_BATCH, 2]);
-        let mut large = commits(3, MAX_BATCH_BYTES / 2);
+        let commit = |length: usize| {
+            let txn = Txn::new(vec![Op::put("/a", vec![b'v'; length], Expect::Anything)]).unwrap();
+            queue.submit(|reply| Job::Commit { txn, reply })
+        };
+        let mut commits = join_all((0..MAX_QUEUED + 10).map(|_| commit(1)));
+        assert!((&mut commits).now_or_never().is_none());
+        assert_eq!(queue.0.capacity(), 0, "further callers wait");
+        for _ in 0..MAX_QUEUED / MAX_BATCH {
+            assert_eq!(receiver.next_batch().unwrap().len(), MAX_BATCH);
+        }
+        let mut large = join_all((0..3).map(|_| commit(MAX_BATCH_BYTES / 2)));
         assert!((&mut large).now_or_never().is_none());
         let batches = [receiver.next_batch().unwrap(), receiver.next_batch().unwrap()];
         assert_eq!(batches.map(|batch| batch.len()), [2, 1]);
-    }
-
-    #[test]
-    fn callers_wait_for_a_place_in_the_queue() {
-        let (queue, mut receiver) = commit_queue();
-        let mut commits = join_all((0..MAX_QUEUED + 10).map(|_| queue.submit(commit(1))));
-        assert!((&mut commits).now_or_never().is_none());
-        assert_eq!(queue.0.capacity(), 0);
-        let taken: usize = (0..MAX_QUEUED / MAX_BATCH).map(|_| receiver.next_batch().unwrap().len()).sum();
-        assert_eq!(taken, MAX_QUEUED);
         drop(receiver);
-        let answers = commits.now_or_never().unwrap();
-        assert!(answers.iter().all(|answer| matches!(answer, Err(Error::Closed))));
+        assert!(commits.now_or_never().unwrap().iter().all(|answer| matches!(answer, Err(Error::Closed))));
     }
 }

@@ -2,12 +2,13 @@
 //! are read beside it, until the store is closed. After a failed write fjall is reopened in place.
 
 use super::checkpoint::{CHECKPOINT_KEY, Checkpoint, record_key};
-use crate::{Error, Result, history::Change, read_snapshot::ReadSnapshot, record::Record};
+use crate::{Error, Result, read_snapshot::ReadSnapshot, record::Record};
 use fjall::{
     Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot,
     config::{BlockSizePolicy, FilterPolicy, PinningPolicy},
 };
 use std::{
+    collections::HashMap,
     io,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
@@ -102,27 +103,21 @@ impl Engine {
     }
 
     /// Writes and removes records together with the checkpoint that they lead to; returns when all of it is durable.
-    pub fn write(&self, changes: &[Change], removed: &[Record], checkpoint: &Checkpoint) -> fjall::Result<()> {
+    pub fn write<'a>(
+        &self,
+        records: impl IntoIterator<Item = &'a Record>,
+        removed: &[Record],
+        checkpoint: &Checkpoint,
+    ) -> fjall::Result<()> {
         self.with(|opened| {
             let mut batch = opened.database.batch().durability(Some(PersistMode::SyncData));
-            for Change { record, .. } in changes {
+            for record in records {
                 batch.insert(&opened.records, record_key(record), record.bytes().clone());
             }
             for record in removed {
                 batch.remove(&opened.records, record_key(record));
             }
             batch.insert(&opened.checkpoint, CHECKPOINT_KEY, checkpoint.bytes());
-            batch.commit()
-        })
-    }
-
-    /// Writes records that are not durable until [`Engine::write`] was called.
-    pub fn load(&self, records: &[Record]) -> fjall::Result<()> {
-        self.with(|opened| {
-            let mut batch = opened.database.batch();
-            for record in records {
-                batch.insert(&opened.records, record_key(record), record.bytes().clone());
-            }
             batch.commit()
         })
     }
@@ -216,26 +211,15 @@ impl EngineSnapshot {
         found.into_iter().collect::<Option<_>>().ok_or(Error::Closed)
     }
 
+    /// Reads records in the order of their keys, from the first to the last, and those between them.
     fn scan(&self, headers: &[&Record]) -> Result<Vec<Record>> {
-        let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
-            return Ok(Vec::new());
-        };
-        let pairs = self.with(|records, at| {
-            let range = at.range(records, record_key(first)..=record_key(last));
-            range.map(|pair| pair.into_inner()).collect::<fjall::Result<Vec<_>>>()
+        let keys = record_key(headers[0])..=record_key(headers[headers.len() - 1]);
+        let found = self.with(|records, at| {
+            let pairs = at.range(records, keys).map(|pair| pair.into_inner());
+            pairs.collect::<fjall::Result<HashMap<_, _>>>()
         })?;
-        let mut found = Vec::with_capacity(headers.len());
-        for (key, bytes) in pairs {
-            // One may be wanted twice: as what a change put, and as what the next one replaced.
-            while let Some(header) = headers.get(found.len()).filter(|header| record_key(header) == key[..]) {
-                found.push(self.record(header, Some(&bytes))?);
-            }
-        }
-        // One that is missing keeps all that come after it from being found.
-        match headers.get(found.len()) {
-            Some(missing) => self.record(missing, None).map(|_| found),
-            None => Ok(found),
-        }
+        let find = |header: &&Record| self.record(header, found.get(&record_key(header)[..]).map(|bytes| &bytes[..]));
+        headers.iter().map(find).collect()
     }
 
     /// Reads from the snapshot; from the latest state where fjall was reopened since, as records never change.

@@ -29,65 +29,58 @@ pub(crate) enum FrameError {
 }
 
 impl Frame {
+    /// Reads the batch at the beginning of some bytes.
     pub fn read(bytes: &[u8]) -> Result<Frame, FrameError> {
-        let mut reader = Reader { bytes, at: 0 };
-        reader.expect(START)?;
-        let items = u32::from_le_bytes(reader.array()?);
-        let sequence = u64::from_le_bytes(reader.array()?);
-        let from = reader.at;
-        let mut checkpoint = None;
-        for _ in 0..items {
-            let (key, value) = reader.item()?;
+        let mut rest = bytes;
+        expect(&mut rest, START)?;
+        let count = u32::from_le_bytes(array(&mut rest)?);
+        let sequence = u64::from_le_bytes(array(&mut rest)?);
+        let (items, mut checkpoint) = (rest, None);
+        for _ in 0..count {
+            let (key, value) = item(&mut rest)?;
             if key == CHECKPOINT_KEY {
                 checkpoint = Checkpoint::read(value);
             }
         }
-        let until = reader.at;
-        reader.expect(END)?;
-        let hash = u64::from_le_bytes(reader.array()?);
-        let trailer = reader.take(TRAILER.len())?;
-        if hash != xxh3_64(&bytes[from..until]) || trailer != TRAILER {
+        let items = &items[..items.len() - rest.len()];
+        expect(&mut rest, END)?;
+        let hash = u64::from_le_bytes(array(&mut rest)?);
+        if hash != xxh3_64(items) || take(&mut rest, TRAILER.len())? != TRAILER {
             return Err(FrameError::Invalid);
         }
-        Ok(Frame { sequence, checkpoint, length: reader.at })
+        Ok(Frame { sequence, checkpoint, length: bytes.len() - rest.len() })
     }
 }
 
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
+/// Takes tag, kind, compression (none), keyspace, lengths of key, value and stored value; then key and value.
+fn item<'a>(rest: &mut &'a [u8]) -> Result<(&'a [u8], &'a [u8]), FrameError> {
+    expect(rest, ITEM)?;
+    let [_kind, compression] = array(rest)?;
+    let _keyspace: [u8; 8] = array(rest)?;
+    let key = u16::from_le_bytes(array(rest)?);
+    let value = u32::from_le_bytes(array(rest)?);
+    let stored = u32::from_le_bytes(array(rest)?);
+    if compression != 0 || value != stored {
+        return Err(FrameError::Invalid);
+    }
+    Ok((take(rest, key.into())?, take(rest, value as usize)?))
 }
 
-impl<'a> Reader<'a> {
-    /// Reads tag, kind, compression (none), keyspace, lengths of key, value and stored value; then key and value.
-    fn item(&mut self) -> Result<(&'a [u8], &'a [u8]), FrameError> {
-        self.expect(ITEM)?;
-        let [_kind, compression] = self.array()?;
-        let _keyspace: [u8; 8] = self.array()?;
-        let key = u16::from_le_bytes(self.array()?);
-        let value = u32::from_le_bytes(self.array()?);
-        let stored = u32::from_le_bytes(self.array()?);
-        if compression != 0 || value != stored {
-            return Err(FrameError::Invalid);
-        }
-        Ok((self.take(key.into())?, self.take(value as usize)?))
+fn expect(rest: &mut &[u8], tag: u8) -> Result<(), FrameError> {
+    let found = array::<1>(rest)?;
+    if found == [tag] {
+        Ok(())
+    } else {
+        Err(FrameError::Invalid)
     }
+}
 
-    fn expect(&mut self, tag: u8) -> Result<(), FrameError> {
-        if self.array::<1>()? == [tag] {
-            Ok(())
-        } else {
-            Err(FrameError::Invalid)
-        }
-    }
+fn array<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], FrameError> {
+    Ok(take(rest, N)?.try_into().expect("as long as asked for"))
+}
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
-        Ok(self.take(N)?.try_into().expect("as long as asked for"))
-    }
-
-    fn take(&mut self, length: usize) -> Result<&'a [u8], FrameError> {
-        let taken = self.bytes.get(self.at..).and_then(|rest| rest.get(..length)).ok_or(FrameError::Short)?;
-        self.at += length;
-        Ok(taken)
-    }
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], FrameError> {
+    let (taken, after) = rest.split_at_checked(length).ok_or(FrameError::Short)?;
+    *rest = after;
+    Ok(taken)
 }

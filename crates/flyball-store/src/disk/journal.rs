@@ -4,9 +4,10 @@
 
 use super::{
     checkpoint::Checkpoint,
+    directory::Directory,
     frame::{Frame, FrameError, TRAILER},
-    verify::VerifyError,
 };
+use crate::{Error, Result};
 use std::{
     fs::{self, File},
     io::{self, Read},
@@ -25,47 +26,46 @@ struct Journal {
     path: PathBuf,
     /// The contents without the zeros at their end.
     bytes: Vec<u8>,
-    /// Where each batch begins, and its checkpoint.
-    frames: Vec<(usize, Option<Checkpoint>)>,
+    /// Where each batch begins.
+    frames: Vec<(usize, Frame)>,
     /// Where the last batch ends.
     end: usize,
-    first_sequence: Option<u64>,
-    last_sequence: Option<u64>,
 }
 
 /// Checks every journal, and truncates the last one where a crash cut its last batch short; returns the last checkpoint
 /// written.
-pub(crate) fn recover(store: &Path) -> Result<Option<Checkpoint>, VerifyError> {
-    let journals = scan(store)?;
-    if journals.is_empty() {
-        return Err(VerifyError::Damaged("the journal is missing".to_owned()));
-    }
+pub(crate) fn recover(directory: &Directory) -> Result<Option<Checkpoint>> {
+    let journals = scan(directory)?;
+    let frames = || journals.iter().flat_map(|journal| &journal.frames);
     for pair in journals.windows(2) {
-        let (sequence, next) = (pair[0].last_sequence, pair[1].first_sequence);
-        let is_ascending = sequence.is_none() || next.is_none() || sequence < next;
-        if pair[0].number + 1 != pair[1].number || !is_ascending {
-            return Err(pair[1].damaged("does not follow the journal before it"));
+        if pair[0].number + 1 != pair[1].number {
+            return Err(pair[1].damaged(directory, "does not follow the journal before it"));
         }
     }
-    let last = journals.iter().rposition(|journal| !journal.frames.is_empty()).unwrap_or(0);
-    for (at, journal) in journals.iter().enumerate() {
-        let is_torn = at >= last && journal.is_torn();
-        if !journal.is_end() && !is_torn {
-            return Err(journal.damaged(&format!("from byte {} on", journal.end)));
-        }
+    let is_ascending = frames().is_sorted_by(|(_, a), (_, b)| a.sequence < b.sequence);
+    let Some(last) = journals.last().filter(|_| is_ascending) else {
+        return Err(directory.damaged("the journal is missing, or its batches are out of order"));
+    };
+    // Journals without a batch may follow, if the writer failed before.
+    let written = journals.iter().rfind(|journal| !journal.frames.is_empty()).unwrap_or(last);
+    for journal in &journals {
+        let is_torn = journal.number >= written.number && journal.is_torn();
         if is_torn {
-            truncate(&journal.path, journal.end).map_err(VerifyError::Unread)?;
+            truncate(&journal.path, journal.end).map_err(|source| directory.failed(source))?;
+        } else if journal.end < journal.bytes.len() {
+            return Err(journal.damaged(directory, &format!("from byte {} on", journal.end)));
         }
     }
-    Ok(checkpoints(&journals).last())
+    Ok(frames().rev().find_map(|(_, frame)| frame.checkpoint))
 }
 
 /// Removes everything from the journals that was written after a checkpoint.
-pub(crate) fn cut_after(store: &Path, checkpoint: &Checkpoint) -> Result<(), VerifyError> {
+pub(crate) fn cut_after(directory: &Directory, checkpoint: &Checkpoint) -> Result<()> {
     let mut is_cut = false;
-    for journal in scan(store)? {
-        let is_after = |frame: &&(usize, Option<Checkpoint>)| frame.1.is_some_and(|it| it.is_after(checkpoint));
-        let end = journal.frames.iter().find(is_after).map_or(journal.end, |frame| frame.0);
+    for journal in scan(directory)? {
+        let is_after = |frame: &Frame| frame.checkpoint.is_some_and(|it| it.is_after(checkpoint));
+        let after = journal.frames.iter().find(|(_, frame)| is_after(frame));
+        let end = after.map_or(journal.end, |(start, _)| *start);
         let cut = if is_cut {
             fs::remove_file(&journal.path)
         } else if end < journal.bytes.len() {
@@ -74,7 +74,7 @@ pub(crate) fn cut_after(store: &Path, checkpoint: &Checkpoint) -> Result<(), Ver
         } else {
             Ok(())
         };
-        cut.map_err(VerifyError::Unread)?;
+        cut.map_err(|source| directory.failed(source))?;
     }
     Ok(())
 }
@@ -85,63 +85,36 @@ fn truncate(path: &Path, length: usize) -> io::Result<()> {
     file.sync_all()
 }
 
-fn checkpoints(journals: &[Journal]) -> impl Iterator<Item = Checkpoint> {
-    journals
-        .iter()
-        .flat_map(|journal| journal.frames.iter().filter_map(|(_, checkpoint)| *checkpoint))
-}
-
-fn scan(store: &Path) -> Result<Vec<Journal>, VerifyError> {
-    let files = files(store)?;
-    files.into_iter().map(|(number, path)| Journal::read(number, path)).collect()
-}
-
-/// The journals by number.
-fn files(store: &Path) -> Result<Vec<(u64, PathBuf)>, VerifyError> {
-    let mut files = Vec::new();
-    for file in fs::read_dir(store).map_err(VerifyError::Unread)? {
-        let path = file.map_err(VerifyError::Unread)?.path();
+/// Reads the journals in the order of their numbers.
+fn scan(directory: &Directory) -> Result<Vec<Journal>> {
+    let failed = |source| directory.failed(source);
+    let mut journals = Vec::new();
+    for file in fs::read_dir(directory.store()).map_err(failed)? {
+        let path = file.map_err(failed)?.path();
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("jnl")) {
             let number = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-            let number = number.ok_or_else(|| VerifyError::Damaged(format!("{} is no journal", path.display())))?;
-            files.push((number, path));
+            let number = number.ok_or_else(|| directory.damaged(format!("{} is no journal", path.display())))?;
+            journals.push(Journal::read(number, path).map_err(failed)?);
         }
     }
-    files.sort();
-    Ok(files)
+    journals.sort_by_key(|journal| journal.number);
+    Ok(journals)
 }
 
 impl Journal {
-    fn read(number: u64, path: PathBuf) -> Result<Journal, VerifyError> {
-        let bytes = contents(&path).map_err(VerifyError::Unread)?;
-        let mut journal = Journal {
-            number,
-            path,
-            bytes,
-            frames: Vec::new(),
-            end: 0,
-            first_sequence: None,
-            last_sequence: None,
-        };
-        while let Ok(frame) = Frame::read(&journal.bytes[journal.end..]) {
-            if journal.last_sequence.is_some_and(|sequence| sequence >= frame.sequence) {
-                return Err(journal.damaged(&format!("has a batch out of order at byte {}", journal.end)));
-            }
-            journal.first_sequence = journal.first_sequence.or(Some(frame.sequence));
-            journal.last_sequence = Some(frame.sequence);
-            journal.frames.push((journal.end, frame.checkpoint));
-            journal.end += frame.length;
+    fn read(number: u64, path: PathBuf) -> io::Result<Journal> {
+        let bytes = contents(&path)?;
+        let (mut frames, mut end) = (Vec::new(), 0);
+        while let Ok(frame) = Frame::read(&bytes[end..]) {
+            let length = frame.length;
+            frames.push((end, frame));
+            end += length;
         }
-        Ok(journal)
+        Ok(Journal { number, path, bytes, frames, end })
     }
 
-    fn damaged(&self, reason: &str) -> VerifyError {
-        VerifyError::Damaged(format!("store/{}.jnl {reason}", self.number))
-    }
-
-    /// Whether nothing follows the last batch.
-    fn is_end(&self) -> bool {
-        self.bytes.len() <= self.end
+    fn damaged(&self, directory: &Directory, reason: &str) -> Error {
+        directory.damaged(format!("store/{}.jnl {reason}", self.number))
     }
 
     /// Whether one batch follows that a crash cut short. A process that dies leaves the beginning of it; a machine that
@@ -186,18 +159,4 @@ fn contents(path: &Path) -> io::Result<Vec<u8>> {
 fn is_zero(bytes: &[u8]) -> bool {
     const ZEROS: [u8; SECTOR] = [0; SECTOR];
     bytes.chunks(SECTOR).all(|chunk| *chunk == ZEROS[..chunk.len()])
-}
-
-/// Truncates the last journal somewhere within its last batch; returns whether there is one.
-#[cfg(feature = "testing")]
-pub(crate) fn tear(store: &Path, choose: impl FnOnce(usize) -> usize) -> io::Result<bool> {
-    let journals = scan(store).map_err(|error| match error {
-        VerifyError::Unread(error) => error,
-        VerifyError::Damaged(reason) => io::Error::other(reason),
-    })?;
-    let Some((journal, (start, _))) = journals.last().and_then(|last| Some((last, last.frames.last()?))) else {
-        return Ok(false);
-    };
-    truncate(&journal.path, start + choose(journal.end - start))?;
-    Ok(true)
 }

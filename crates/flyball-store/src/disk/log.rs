@@ -67,7 +67,8 @@ impl Log {
         let mut checkpoint = Checkpoint { revision, compacted, ..self.checkpoint };
         changes.iter().for_each(|change| checkpoint.add(&change.record));
         self.removed.iter().for_each(|record| checkpoint.remove(record));
-        self.engine.write(changes, &self.removed, &checkpoint)?;
+        self.engine
+            .write(changes.iter().map(|change| &change.record), &self.removed, &checkpoint)?;
         #[cfg(test)]
         if let Some(kind) = self.injected {
             return Err(io::Error::from(kind).into());
@@ -81,7 +82,7 @@ impl Log {
     /// have left a whole batch that is not durable, so it must not stay in front of later ones.
     pub fn roll_back(&self) -> Result<()> {
         self.engine.suspend();
-        journal::cut_after(&self.directory.store(), &self.checkpoint).map_err(|error| error.at(&self.directory))
+        journal::cut_after(&self.directory, &self.checkpoint)
     }
 
     /// Opens fjall again, and verifies that it holds what was acknowledged.
@@ -131,18 +132,17 @@ fn load(directory: &Directory, revision: u64, mut next: impl FnMut() -> Result<O
         checkpoint.add(&record);
         records.push(record);
         if records.len() == LOAD_BATCH {
-            engine.load(&records).map_err(refused)?;
+            engine.write(&records, &[], &checkpoint).map_err(refused)?;
             records.clear();
         }
     }
-    engine.load(&records).map_err(refused)?;
-    engine.write(&[], &[], &checkpoint).map_err(refused)?;
+    engine.write(&records, &[], &checkpoint).map_err(refused)?;
     engine.close();
     Ok(())
 }
 
 fn recover(directory: &Directory) -> Result<(Engine, Checkpoint, State)> {
-    let journaled = verify::verify(&directory.store()).map_err(|error| error.at(directory))?;
+    let journaled = verify::verify(directory)?;
     let engine = open(directory)?;
     let checkpoint = engine.checkpoint().map_err(|error| refused(directory, error))?;
     let Some(checkpoint) = checkpoint.filter(|found| journaled.is_none_or(|expected| expected == *found)) else {

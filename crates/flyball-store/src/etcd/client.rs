@@ -3,7 +3,7 @@
 
 use super::{
     config::Etcd,
-    wire::{AuthenticateRequest, AuthenticateResponse, StatusRequest, StatusResponse, WatchRequest, WatchResponse},
+    wire::{AuthenticateRequest, AuthenticateResponse, StatusResponse, WatchRequest, WatchResponse},
 };
 use crate::{Error, Result};
 use futures::Stream;
@@ -98,7 +98,7 @@ impl Client {
 
     /// Whether a member answers a progress request only after every event up to its revision was sent.
     pub async fn has_exact_progress(&self, member: usize) -> bool {
-        let status = self.attempt(member, "/etcdserverpb.Maintenance/Status", StatusRequest {}).await;
+        let status = self.attempt(member, "/etcdserverpb.Maintenance/Status", ()).await;
         status.is_ok_and(|status: StatusResponse| has_exact_progress(&status.version))
     }
 

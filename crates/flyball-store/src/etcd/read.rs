@@ -4,9 +4,7 @@ use super::{
     Remote,
     client::{Client, MAX_ATTEMPT_TIME, Retry},
     keys::Keys,
-    wire::{
-        CompactionRequest, CompactionResponse, Header, RangeRequest, RangeResponse, WatchAsk, WatchCreate, WatchRequest,
-    },
+    wire::{CompactionRequest, Header, RangeRequest, RangeResponse, WatchAsk, WatchCreate, WatchRequest},
 };
 use crate::{Entry, Error, Page, Range, Result, Snapshot};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -152,7 +150,7 @@ impl Remote {
         }
         let done = self.client.call("/etcdserverpb.KV/Compact", request, Retry::Always).await;
         match done {
-            Ok(CompactionResponse {}) => {}
+            Ok(()) => {}
             // Asked a second time, or by another server too.
             Err(status) if is_compacted(&status) && self.oldest(revision).await? == revision => {}
             Err(status) => return Err(self.refusal(revision, status).await),

@@ -4,7 +4,7 @@ use super::{
     client::Client,
     keys::Keys,
     watch_cache::WatchCache,
-    wire::{DELETE, WatchAsk, WatchCreate, WatchEvent, WatchProgress, WatchRequest, WatchResponse},
+    wire::{DELETE, WatchAsk, WatchCreate, WatchEvent, WatchRequest, WatchResponse},
 };
 use crate::{history::Change, record::Record};
 use bytes::Bytes;
@@ -70,7 +70,7 @@ impl Watcher {
                     Ok(None) => return Disconnect::Failed(Status::unavailable("the watch ended")),
                     Err(status) => return Disconnect::Failed(status),
                 },
-                _ = ticks.tick(), if is_progress_exact => ask(WatchAsk::Progress(WatchProgress {})),
+                _ = ticks.tick(), if is_progress_exact => ask(WatchAsk::Progress(())),
             }
         }
     }

@@ -57,9 +57,6 @@ pub(crate) struct PutRequest {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct PutResponse {}
-
-#[derive(Clone, PartialEq, Message)]
 pub(crate) struct DeleteRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
@@ -100,7 +97,7 @@ pub(crate) enum Response {
     #[prost(message, tag = "1")]
     Range(RangeResponse),
     #[prost(message, tag = "2")]
-    Put(PutResponse),
+    Put(()),
     #[prost(message, tag = "3")]
     Delete(DeleteResponse),
 }
@@ -146,9 +143,6 @@ pub(crate) struct CompactionRequest {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct CompactionResponse {}
-
-#[derive(Clone, PartialEq, Message)]
 pub(crate) struct WatchRequest {
     #[prost(oneof = "WatchAsk", tags = "1, 3")]
     pub ask: Option<WatchAsk>,
@@ -159,7 +153,7 @@ pub(crate) enum WatchAsk {
     #[prost(message, tag = "1")]
     Create(WatchCreate),
     #[prost(message, tag = "3")]
-    Progress(WatchProgress),
+    Progress(()),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -175,9 +169,6 @@ pub(crate) struct WatchCreate {
     #[prost(bool, tag = "6")]
     pub prev_kv: bool,
 }
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct WatchProgress {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct WatchResponse {
@@ -221,9 +212,6 @@ pub(crate) struct AuthenticateResponse {
     #[prost(string, tag = "2")]
     pub token: String,
 }
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct StatusRequest {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StatusResponse {

@@ -13,31 +13,20 @@ use futures::future::BoxFuture;
 pub struct Model<O> {
     open: O,
     order: Order,
-    lasting: Lasting,
+    /// Whether what was written is there when the store is opened again.
+    is_durable: bool,
     history: Option<u64>,
-}
-
-/// Whether what was written is there when the store is opened again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lasting {
-    Kept,
-    Gone,
 }
 
 impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Model<O> {
     /// Compares what `open` opens: it keeps what was written, and takes commits in the order in which they are sent.
     pub fn new(open: O) -> Model<O> {
-        Model {
-            open,
-            order: Order::AsSent,
-            lasting: Lasting::Kept,
-            history: None,
-        }
+        Model { open, order: Order::AsSent, is_durable: true, history: None }
     }
 
     /// Expects nothing to be there when the store is opened again, so that it never is.
     pub fn forgetful(self) -> Model<O> {
-        Model { lasting: Lasting::Gone, ..self }
+        Model { is_durable: false, ..self }
     }
 
     /// Expects the store to forget by itself what is more than so many revisions ago.
@@ -168,7 +157,7 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
 
     /// Closes the store and opens it again; watches go on where they were, if the history still reaches there.
     async fn reopen(&mut self) {
-        if self.model.lasting == Lasting::Gone {
+        if !self.model.is_durable {
             return;
         }
         self.store.close().await;
