@@ -42,7 +42,7 @@ pub(crate) struct ControllerSpec {
     pub(crate) ready_condition: bool,
     pub(crate) concurrency: usize,
     pub(crate) backoff: Backoff,
-    pub(crate) timeout: Option<Duration>,
+    pub(crate) timeout: Duration,
     pub(crate) resync: Option<Duration>,
     pub(crate) rate: Option<Rate>,
     pub(crate) triggers: Vec<Trigger>,
@@ -82,6 +82,9 @@ type Map = Arc<dyn Fn(&Object, Cache) -> Vec<Key> + Send + Sync>;
 
 /// Default of [`Controller::concurrency`]: one slow object delays no other, and any API server bears it.
 const CONCURRENCY: usize = 64;
+
+/// Default of [`Controller::timeout`].
+const RECONCILE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 impl<K> Controller<K>
 where
@@ -291,7 +294,7 @@ impl ControllerSpec {
             ready_condition: false,
             concurrency: CONCURRENCY,
             backoff: Backoff::default(),
-            timeout: None,
+            timeout: RECONCILE_TIMEOUT,
             resync: None,
             rate: None,
             election: None,

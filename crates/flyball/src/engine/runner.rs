@@ -203,15 +203,10 @@ impl Desk {
     /// Runs what the author wrote, which may fail, panic or take too long.
     async fn attempt(&self, ctx: Context) -> Result {
         let work = AssertUnwindSafe(reconcile(&self.controller, ctx, &self.finalizer)).catch_unwind();
-        let ended = match self.controller.timeout {
-            None => work.await,
-            Some(most) => match timeout(most, work).await {
-                Ok(ended) => ended,
-                Err(_) => {
-                    self.control.metrics.timed_out();
-                    return Err(Error::retry(format!("the reconcile did not end within {most:?}")));
-                }
-            },
+        let most = self.controller.timeout;
+        let Ok(ended) = timeout(most, work).await else {
+            self.control.metrics.timed_out();
+            return Err(Error::retry(format!("the reconcile did not end within {most:?}")));
         };
         let ended = ended.map_err(|panic| ("reconcile", panic)).and_then(told);
         ended.unwrap_or_else(|(what, panic)| {

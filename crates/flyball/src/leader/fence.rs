@@ -5,11 +5,14 @@ use crate::cache::client::{ObservedClient, as_client};
 use crate::leader::Leadership;
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
+
+/// How long the API server may take to answer a write. Its own deadline is 60 seconds.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(65);
 
 /// Open for ever, until a time, or not at all. The clock decides, not a task that may sleep too long.
 #[derive(Debug)]
@@ -33,6 +36,11 @@ struct NotLeading(String);
 #[derive(Debug, thiserror::Error)]
 #[error("this process leads {0} no more: the write was abandoned")]
 struct LeadsNoMore(String);
+
+/// A write may or may not have taken effect.
+#[derive(Debug, thiserror::Error)]
+#[error("the API server did not answer the write within {WRITE_TIMEOUT:?}")]
+struct Unanswered;
 
 impl Fence {
     pub(super) fn open() -> Fence {
@@ -92,8 +100,20 @@ pub(crate) struct FencedClient {
 
 impl FencedClient {
     pub(crate) async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
-        let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        let Some(election) = self.leadership.election().filter(|_| !reads) else {
+        if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+            return self.reading.send(request).await;
+        }
+        // The answer to a write is one object: with its body read here, the timeout covers all of it.
+        let write = async {
+            let (head, body) = self.write(request).await?.into_parts();
+            Ok(Response::from_parts(head, Body::from(body.collect_bytes().await?)))
+        };
+        let answer = timeout(WRITE_TIMEOUT, write).await;
+        answer.unwrap_or_else(|_| Err(kube::Error::Service(Box::new(Unanswered))))
+    }
+
+    async fn write(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
+        let Some(election) = self.leadership.election() else {
             return self.reading.send(request).await;
         };
         if !self.leadership.fence().is_open() {

@@ -2,7 +2,7 @@
 
 use crate::world::{World, config_map, pass};
 use flyball::{Action, Context, Controller, Error, Operator, Result};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use serde_json::json;
 use std::{
@@ -205,4 +205,40 @@ async fn an_error_that_cannot_be_told_is_retried_like_any_other() {
     assert!((8..=12).contains(&runs), "{runs} runs in a minute");
     let failing = running.queues(1).remove(0).failing.remove(0);
     assert_eq!(failing.error.as_deref(), Some("the error's text panicked: no words"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_never_answered_is_retried() {
+    let world = World::start().await;
+    let apply = async |map: Arc<ConfigMap>, ctx: Context| {
+        if map.name_any() == "ada" {
+            let data = Some([("of".to_owned(), "ada".into())].into());
+            ctx.apply(Secret { string_data: data, ..Default::default() }).await?;
+        }
+        Ok(Action::await_change())
+    };
+    let operator = Operator::new("applier").controller(Controller::new(apply).owns::<Secret>());
+    let _running = world.run(&operator).await;
+    let unanswered = Arc::new(AtomicUsize::new(0));
+    let count = unanswered.clone();
+    world.break_with(move |request| {
+        let is_write = request.method() == "PATCH" && request.uri().path().ends_with("/secrets/ada");
+        let hangs = is_write && count.fetch_add(1, Ordering::SeqCst) == 0;
+        hangs.then(|| http::Response::new(flyball_apiserver::Body::stream(futures::stream::pending())))
+    });
+    let started = Instant::now();
+    world.create(config_map("ada", "a", "1")).await;
+    world.until("ada", |_: &Secret| true).await;
+    assert_eq!(unanswered.load(Ordering::SeqCst), 2);
+    assert!(started.elapsed() < Duration::from_secs(70), "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_never_ends_is_cancelled_and_retried() {
+    let world = World::start().await;
+    let (_running, mut runs) = observe(&world, async |_| std::future::pending().await).await;
+    world.create(config_map("ada", "a", "1")).await;
+    let (_, first) = runs.recv().await.unwrap();
+    let (_, second) = runs.recv().await.unwrap();
+    assert_eq!((second - first).as_secs(), 600);
 }

@@ -262,7 +262,10 @@ async fn the_queue_can_be_looked_into() {
         Ok(Action::requeue_after(Duration::from_secs(60)))
     });
     let running = world
-        .run(&Operator::new("open").controller(controller.concurrency(1).named("maps")))
+        .run(
+            &Operator::new("open")
+                .controller(controller.concurrency(1).timeout(Duration::from_secs(7_200)).named("maps")),
+        )
         .await;
     for name in ["ada", "bob"] {
         world.create(config_map(name, "a", "1")).await;

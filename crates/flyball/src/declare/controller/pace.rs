@@ -30,9 +30,9 @@ impl<K> Controller<K> {
         self
     }
 
-    /// Gives up a reconcile that takes longer than this: it is dropped where it waits, and retried like any that fails.
+    /// Cancels a reconcile that takes longer than this, and retries it like any that fails; ten minutes unless set.
     pub fn timeout(mut self, time: Duration) -> Controller<K> {
-        self.spec.timeout = Some(time);
+        self.spec.timeout = time;
         self
     }
 
