@@ -2,5 +2,6 @@
 
 pub mod body;
 mod connection;
+pub mod request_body;
 pub mod serve;
 pub mod tls;

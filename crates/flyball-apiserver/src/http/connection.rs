@@ -1,18 +1,21 @@
-//! One connection: the TLS handshake, then its requests, each with the client's certificate.
+//! One connection: the TLS handshake, then its requests, each with the client's certificate. Connections without requests end.
 
 use crate::Body;
 use crate::authn::x509::ClientCertificate;
 use crate::encoding::output;
 use crate::health::ShuttingDown;
+use crate::http::request_body::{RequestBody, Unread, drain};
 use crate::http::tls::Tls;
-use http::header::{CONNECTION, HOST, HeaderValue};
+use flyball_host::activity::{IdleLimits, Tracked};
+use flyball_host::connections::Connection;
+use http::header::{CONNECTION, EXPECT, HOST, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::Watcher;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,7 +26,23 @@ use tokio_rustls::server::TlsStream;
 use tower::Service;
 
 /// How long a client may take for its handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How long the head of an HTTP/1.1 request may take, the time since the last one included.
+const MAX_HEADER_WAIT: Duration = Duration::from_secs(30);
+
+// apiserver/pkg/server/secure_serving.go: 32 s and 90 s
+const IDLE: IdleLimits = IdleLimits {
+    first_request: Duration::from_secs(30),
+    keep_alive: Duration::from_secs(90),
+};
+
+/// How many headers a request may have; kube-apiserver limits their bytes only.
+const MAX_HEADERS: usize = 5000;
+
+/// How many bytes the head of a request may have.
+// net/http/server.go, DefaultMaxHeaderBytes
+const MAX_HEADER_BYTES: usize = 1024 * 1024;
 
 /// Serves one connection until either side ends it.
 pub(crate) async fn run<S>(
@@ -31,30 +50,73 @@ pub(crate) async fn run<S>(
     tls: Arc<Tls>,
     service: S,
     stopped: watch::Receiver<bool>,
-    watcher: Watcher,
+    connection: Connection,
 ) where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S: Service<Request<RequestBody>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
-    let Some(stream) = handshake(stream, &tls).await else {
+    let stream = tokio::select! {
+        stream = handshake(stream, &tls) => stream,
+        () = connection.expired(IDLE) => None,
+    };
+    let Some(stream) = stream else {
         return;
     };
-    let certificate = tls.client_certificate(stream.get_ref().1.peer_certificates());
+    let session = stream.get_ref().1;
+    let certificate = tls.client_certificate(session.peer_certificates());
+    if certificate.as_ref().is_some_and(|certificate| tls.trusts(certificate)) {
+        connection.authenticate();
+    }
+    let builder = builder(session.alpn_protocol());
+    let (connection, stop) = (Arc::new(connection), stopped.clone());
+    let requests = connection.clone();
     let handler = service_fn(move |request| {
-        let (service, certificate, stopped) = (service.clone(), certificate.clone(), stopped.clone());
-        async move { Ok::<_, Infallible>(handle(service, certificate, stopped, request).await) }
+        let (service, certificate, stop) = (service.clone(), certificate.clone(), stop.clone());
+        let in_flight = requests.begin();
+        async move {
+            let response = handle(service, certificate, stop, request).await;
+            Ok::<_, Infallible>(response.map(|body| Tracked::new(body, in_flight)))
+        }
     });
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), handler));
+    let result = tokio::select! {
+        result = served.as_mut() => result,
+        () = ended(stopped) => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+        () = connection.expired(IDLE) => {
+            served.as_mut().graceful_shutdown();
+            tokio::select! {
+                result = served.as_mut() => result,
+                () = connection.drained() => Ok(()),
+            }
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended with an error");
+    }
+}
+
+/// HTTP/2 if the client chose it in the handshake. The first bytes are not used to guess: that waits without a deadline.
+fn builder(protocol: Option<&[u8]>) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(MAX_HEADER_WAIT)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEADER_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(1000)
+        .max_header_list_size(MAX_HEADER_BYTES as u32)
         .keep_alive_interval(Some(Duration::from_secs(30)))
         .adaptive_window(true);
-    let connection = builder.serve_connection(TokioIo::new(stream), handler).into_owned();
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection ended badly");
+    match protocol {
+        Some(b"h2") => builder.http2_only(),
+        _ => builder.http1_only(),
     }
 }
 
@@ -62,10 +124,10 @@ async fn handshake(mut stream: TcpStream, tls: &Tls) -> Option<TlsStream<TcpStre
     let accept = async {
         stream.set_nodelay(true).ok()?;
         let mut first = [0];
-        // a TLS record of a handshake begins so; the first letter of an HTTP method does not
+        // A TLS handshake starts with the byte 22, an HTTP request with an upper case letter.
         if stream.peek(&mut first).await.ok()? == 1 && first[0].is_ascii_uppercase() {
             let refusal = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
-            // what is left unread would reset the connection before the client has read this
+            // Unread data would reset the connection before the client has read the response.
             let _read = stream.read(&mut [0; 8192]).await.ok()?;
             stream.write_all(refusal.as_bytes()).await.ok()?;
             stream.shutdown().await.ok()?;
@@ -77,7 +139,7 @@ async fn handshake(mut stream: TcpStream, tls: &Tls) -> Option<TlsStream<TcpStre
             .inspect_err(|error| tracing::debug!(%error, "a handshake failed"))
             .ok()
     };
-    tokio::time::timeout(HANDSHAKE, accept).await.ok().flatten()
+    tokio::time::timeout(MAX_HANDSHAKE, accept).await.ok().flatten()
 }
 
 /// Passes a request to the service, with the connection's extensions.
@@ -88,9 +150,9 @@ async fn handle<S>(
     mut request: Request<Incoming>,
 ) -> Response<Body>
 where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
+    S: Service<Request<RequestBody>, Response = Response<Body>, Error = Infallible>,
 {
-    if let Some(refusal) = check_host(&request) {
+    if let Some(refusal) = check_host(&request).or_else(|| check_method(&request)) {
         return refusal;
     }
     if let Some(certificate) = certificate {
@@ -100,7 +162,17 @@ where
         request.extensions_mut().insert(ShuttingDown);
     }
     set_host(&mut request);
-    let Ok(response) = service.call(request).await;
+    let (version, expects) = (request.version(), request.headers().contains_key(EXPECT));
+    let unread = Unread::default();
+    let Ok(mut response) = service.call(request.map(|body| RequestBody::new(body, unread.clone()))).await;
+    if version < Version::HTTP_2
+        && let Some(body) = unread.take()
+    {
+        // net/http/server.go, finishRequest: to read the body of a client that waits for `100 Continue` would request it.
+        if expects || !drain(body).await {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
     response.map(|body| body.until(ended(stopped)))
 }
 
@@ -119,6 +191,11 @@ fn check_host(request: &Request<Incoming>) -> Option<Response<Body>> {
     Some(response)
 }
 
+/// `CONNECT` asks for a tunnel, which this server does not have; a successful response would promise one.
+fn check_method(request: &Request<Incoming>) -> Option<Response<Body>> {
+    (request.method() == Method::CONNECT).then(|| output::text(StatusCode::NOT_FOUND, "404 page not found\n"))
+}
+
 /// HTTP/2 names the host in the URI instead of in `Host`.
 fn set_host(request: &mut Request<Incoming>) {
     let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
@@ -128,6 +205,6 @@ fn set_host(request: &mut Request<Incoming>) {
 }
 
 async fn ended(mut stopped: watch::Receiver<bool>) {
-    // the other end is gone only when the server is: that is a stop too
+    // An error means that the sender was dropped, which is a stop too.
     let _stopped = stopped.wait_for(|stopped| *stopped).await;
 }

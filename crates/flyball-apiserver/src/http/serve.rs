@@ -1,12 +1,12 @@
-//! The API server on a port: HTTPS, HTTP/1.1 and 2. Who calls is decided here, what they get is left to the service.
+//! The API server on a port: HTTPS with HTTP/1.1 and HTTP/2, and a bounded number of connections.
 
 use crate::Body;
 use crate::authn::identity::Authority;
 use crate::http::connection;
+use crate::http::request_body::RequestBody;
 use crate::http::tls::{Tls, TlsError};
+use flyball_host::{Connections, accept, limits};
 use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper_util::server::graceful::GracefulShutdown;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tower::Service;
 
-/// Where to serve, and as whom.
+/// The address, names and certificate authority of a server.
 pub struct Config {
-    /// The address to listen on; port 0 takes any that is free.
+    /// The address to listen on; port 0 chooses a free one.
     pub address: SocketAddr,
-    /// Names and addresses that clients may use beside this machine's own.
+    /// Names and addresses of the server beside this machine's own.
     pub hosts: Vec<String>,
     /// The cluster's certificate authority.
     pub authority: Arc<Authority>,
@@ -37,7 +37,7 @@ pub struct Serving {
 /// Why a server does not listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Something else has the port.
+    /// Another process uses the port.
     #[error("port {} of {} is in use by another process: stop that process, or choose another port", address.port(), address.ip())]
     Occupied {
         /// The address wanted.
@@ -51,12 +51,12 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
-    /// There is no TLS.
+    /// TLS could not be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// The names and addresses that a server on this machine has anyway.
+/// The names and addresses of every server.
 const OWN_HOSTS: [&str; 7] = [
     "localhost",
     "127.0.0.1",
@@ -68,12 +68,15 @@ const OWN_HOSTS: [&str; 7] = [
 ];
 
 /// How long connections may take to end after a stop.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_SHUTDOWN: Duration = Duration::from_secs(10);
 
-/// Listens, and answers until [`Serving::stop`].
+/// The API server takes at most one in so many of the open files for its connections; the store needs files, too.
+const OPEN_FILES_PARTS: u64 = 2;
+
+/// Listens, and serves until [`Serving::stop`].
 pub async fn serve<S>(service: S, config: Config) -> Result<Serving, ServeError>
 where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S: Service<Request<RequestBody>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
     let Config { address, hosts, authority } = config;
@@ -109,41 +112,38 @@ impl Serving {
         }
     }
 
-    /// Stops listening, ends the watches, and waits until the last answer is given.
+    /// Stops listening, ends watches, and waits for the responses in flight.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if let Err(error) = self.task.await {
-            tracing::error!(%error, "the server ended badly");
+            tracing::error!(%error, "the server ended with an error");
         }
     }
 }
 
 async fn accept<S>(listener: TcpListener, tls: Arc<Tls>, service: S, mut stopped: watch::Receiver<bool>)
 where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S: Service<Request<RequestBody>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
-    let graceful = GracefulShutdown::new();
+    let connections = Connections::new(limits::connections(OPEN_FILES_PARTS));
+    let mut tasks = JoinSet::new();
     let stop = stopped.clone();
     loop {
-        let stream = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let accepted = async {
+            let stream = accept::next(&listener).await;
+            (stream, connections.open().await)
+        };
+        let (stream, connection) = tokio::select! {
+            accepted = accepted => accepted,
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
-        match stream {
-            Ok((stream, _)) => {
-                let watcher = graceful.watcher();
-                tokio::spawn(connection::run(stream, tls.clone(), service.clone(), stop.clone(), watcher));
-            }
-            // out of file descriptors, most likely: breathe, or this turns into a busy loop
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(connection::run(stream, tls.clone(), service.clone(), stop.clone(), connection));
     }
     drop(listener);
-    if tokio::time::timeout(PATIENCE, graceful.shutdown()).await.is_err() {
-        tracing::warn!("connections are still open and are dropped");
+    let ended = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(MAX_SHUTDOWN, ended).await.is_err() {
+        tracing::warn!("connections that are still open are dropped");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::authn::identity::{Authority, AuthorityError, Credential};
 use crate::authn::x509::ClientCertificate;
+use crate::clock::Clock;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -33,6 +34,7 @@ pub struct Tls {
     /// What the connection is made with.
     pub config: Arc<ServerConfig>,
     trust: Arc<dyn ClientCertVerifier>,
+    clock: Clock,
 }
 
 impl Tls {
@@ -52,12 +54,17 @@ impl Tls {
             .with_client_cert_verifier(Arc::new(AnyCertificate(trust.clone())))
             .with_single_cert(chain, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Tls { config: Arc::new(config), trust })
+        Ok(Tls { config: Arc::new(config), trust, clock: Clock::start() })
     }
 
     /// The certificate that a client presented, to be verified with each of its requests.
     pub fn client_certificate(&self, presented: Option<&[CertificateDer<'_>]>) -> Option<ClientCertificate> {
         ClientCertificate::new(presented?, self.trust.clone())
+    }
+
+    /// Whether a client certificate is valid now.
+    pub fn trusts(&self, certificate: &ClientCertificate) -> bool {
+        certificate.verify(self.clock.now()).is_ok()
     }
 }
 
