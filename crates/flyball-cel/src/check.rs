@@ -68,13 +68,12 @@ pub(crate) fn check(tree: Tree, env: &Env) -> Result<Checked, Issues> {
     }
     types.iter_mut().for_each(|kind| *kind = substitution.resolve(kind, true));
     let checked = Checked { tree, types, references };
-    if env.options.validates_literals {
-        let issues = literal::issues(&checked);
-        if !issues.is_empty() {
-            return Err(issues.sorted());
-        }
+    let issues = literal::issues(&checked, env.options);
+    if issues.is_empty() {
+        Ok(checked)
+    } else {
+        Err(issues.sorted())
     }
-    Ok(checked)
 }
 
 struct Checker<'a> {

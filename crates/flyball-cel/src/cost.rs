@@ -1,5 +1,8 @@
 //! What evaluation costs, in cel-go's units: as it happens here, and estimated beforehand in `estimate`.
 
+pub(crate) mod estimate;
+
+use crate::env::Options;
 use crate::eval::EvalError;
 use crate::value::{List, Map, Value};
 
@@ -41,14 +44,19 @@ pub(crate) enum CallCost {
     Validate,
     /// The product of the sizes of two lists.
     Sets(bool),
+    /// The elements of a list that is made.
+    MadeList,
+    /// The elements of a list, once for each level.
+    Flattened,
+    /// Each element of this argument with each other.
+    SelfCompare(u8),
 }
 
 impl CallCost {
-    pub(crate) fn of(function: &str, overload: &str, kubernetes: bool) -> CallCost {
-        if let Some(cost) = of_overload(overload) {
-            return cost;
-        }
-        if let Some(cost) = kubernetes.then(|| of_kubernetes(function, overload)).flatten() {
+    pub(crate) fn of(function: &str, overload: &str, options: Options) -> CallCost {
+        let lists = || options.list_costs.then(|| of_list(overload)).flatten();
+        let kubernetes = || options.kubernetes_costs.then(|| of_kubernetes(function, overload)).flatten();
+        if let Some(cost) = of_set(overload).or_else(lists).or_else(kubernetes) {
             return cost;
         }
         match overload {
@@ -101,6 +109,22 @@ impl CallCost {
                 let product = size(0).saturating_mul(size(1));
                 1 + if twice { product.saturating_mul(2) } else { product }
             }
+            CallCost::MadeList => result.as_ref().map_or(1, actual_size) + 1 + LIST_COST,
+            CallCost::Flattened => {
+                let depth = match args.get(1) {
+                    Some(Value::Int(depth)) => *depth as f64,
+                    _ => 1.0,
+                };
+                // A negative product wraps around, as in Go.
+                let product = size(0) as f64 * depth;
+                let product = if product < 0.0 {
+                    product as i64 as u64
+                } else {
+                    product as u64
+                };
+                product.wrapping_add(1 + LIST_COST)
+            }
+            CallCost::SelfCompare(place) => self_compare(args.get(usize::from(place))),
         }
     }
 }
@@ -112,8 +136,31 @@ fn selector(length: u64) -> u64 {
     LIST_COST + text + (requirements * (LIST_COST + STRUCT_COST) as f64).ceil() as u64
 }
 
-/// Overloads of extension libraries that bring their own cost.
-fn of_overload(overload: &str) -> Option<CallCost> {
+/// Comparing each element of a list with each other; text is looked at as well.
+fn self_compare(list: Option<&Value<'_>>) -> u64 {
+    let Some(Value::List(list)) = list else {
+        return 1 + LIST_COST;
+    };
+    let text = matches!(list.get(0), Some(Ok(Value::String(_) | Value::Bytes(_))));
+    let factor = if text { 2.0 + TEXT_FACTOR } else { 2.0 };
+    let size = list.len() as u64;
+    (size.saturating_mul(size) as f64 * factor) as u64 + 1 + LIST_COST
+}
+
+/// The lists extension brings its own costs.
+fn of_list(overload: &str) -> Option<CallCost> {
+    Some(match overload {
+        "list_slice" | "lists_range" | "list_reverse" => CallCost::MadeList,
+        "list_flatten" | "list_flatten_int" => CallCost::Flattened,
+        "list_distinct" => CallCost::SelfCompare(0),
+        other if other.ends_with("_sort") => CallCost::SelfCompare(0),
+        other if other.ends_with("_sortByAssociatedKeys") => CallCost::SelfCompare(1),
+        _ => return None,
+    })
+}
+
+/// So does the sets extension.
+fn of_set(overload: &str) -> Option<CallCost> {
     Some(match overload {
         "list_sets_contains_list" | "list_sets_intersects_list" => CallCost::Sets(false),
         "list_sets_equivalent_list" => CallCost::Sets(true),

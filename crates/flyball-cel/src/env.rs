@@ -2,6 +2,7 @@
 
 use crate::ast::Tree;
 use crate::check;
+use crate::cost::estimate::{self, CostEstimate, SizeEstimator};
 use crate::decl::{Function, Overload};
 use crate::library::Library;
 use crate::parse::{self, Syntax};
@@ -49,7 +50,10 @@ pub(crate) struct Options {
     pub homogeneous_literals: bool,
     pub same_type_comparisons: bool,
     pub validates_literals: bool,
+    pub validates_formats: bool,
     pub kubernetes_costs: bool,
+    pub list_costs: bool,
+    pub strict_presence: bool,
 }
 
 impl Env {
@@ -66,6 +70,13 @@ impl Env {
         };
         libraries.into_iter().for_each(|library| library.install(&mut env));
         env
+    }
+
+    /// Kubernetes 1.36's base environment: its libraries, its checks of constants, its costs. Made once and then cloned.
+    pub fn kubernetes() -> Env {
+        static BASE: std::sync::OnceLock<Env> = std::sync::OnceLock::new();
+        let base = BASE.get_or_init(|| Env::new(crate::library::KUBERNETES).validated_literals().kubernetes_costs());
+        base.clone()
     }
 
     /// Declares a variable.
@@ -148,6 +159,18 @@ impl Env {
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
         let checked = self.check(text).map_err(CompileError::Invalid)?;
         plan::plan(checked, self).map_err(CompileError::Program)
+    }
+
+    /// Estimates what an expression that was checked in this environment may cost.
+    pub fn estimate_cost(&self, checked: &check::Checked, sizes: &dyn SizeEstimator) -> CostEstimate {
+        estimate::estimate(checked, sizes, self.options)
+    }
+
+    /// Reports `has(x.y)` as an error if `x` is neither a map nor an object, instead of false.
+    #[must_use]
+    pub fn strict_presence(mut self) -> Env {
+        self.options.strict_presence = true;
+        self
     }
 
     pub(crate) fn add(&mut self, function: &'static str, overload: Overload) {

@@ -163,16 +163,14 @@ impl<'a, 'r> Machine<'a, 'r> {
                 self.charge(cost)?;
                 result
             }
-            [only] => {
-                let args = [self.eval(only)];
-                if let [Err(error)] = &args
-                    && error.is_cancelled()
-                {
-                    return Err(error.clone());
+            [only] if !call.stops_early => {
+                let only = self.eval(only);
+                if only.as_ref().is_err_and(EvalError::is_cancelled) {
+                    return only;
                 }
-                self.finish(call, args)
+                self.finish(call, [only])
             }
-            [one, other] => {
+            [one, other] if !call.stops_early => {
                 let one = self.eval(one);
                 if one.as_ref().is_err_and(EvalError::is_cancelled) {
                     return one;
@@ -183,17 +181,31 @@ impl<'a, 'r> Machine<'a, 'r> {
                 }
                 self.finish(call, [one, other])
             }
-            many => {
-                let mut args: SmallVec<[Value<'a>; 4]> = SmallVec::new();
-                for arg in many {
-                    args.push(self.eval(arg)?);
+            many => self.call_in_order(call, many),
+        }
+    }
+
+    /// Runs a call whose first failing argument ends it; only if that is the last one, the call is charged for.
+    fn call_in_order(&mut self, call: &'a Call, nodes: &'a [Node]) -> Outcome<'a> {
+        let mut args: SmallVec<[Value<'a>; 4]> = SmallVec::new();
+        let mut failed = None;
+        for (index, node) in nodes.iter().enumerate() {
+            match self.eval(node) {
+                Ok(value) => args.push(value),
+                Err(error) if error.is_cancelled() || index + 1 < nodes.len() => return Err(error),
+                Err(error) => {
+                    args.push(Value::Null);
+                    failed = Some(error);
                 }
-                let result = invoke(call, &args);
-                let cost = call.cost.actual(&args, &result);
-                self.charge(cost)?;
-                result
             }
         }
+        let result = match failed {
+            Some(error) => Err(error),
+            None => invoke(call, &args),
+        };
+        let cost = call.cost.actual(&args, &result);
+        self.charge(cost)?;
+        result
     }
 
     /// Runs a call of one or two arguments. Failed arguments are charged for as well.
@@ -329,10 +341,7 @@ impl<'a, 'r> Machine<'a, 'r> {
 pub(crate) fn invoke<'a>(call: &Call, args: &[Value<'a>]) -> Outcome<'a> {
     match &call.dispatch {
         Dispatch::Unguarded(native) | Dispatch::Add(native) => native(args),
-        Dispatch::Matches(pattern) => match args {
-            [Value::String(text), _] => Ok(Value::Bool(pattern.is_match(text))),
-            _ => Err(EvalError::no_such_overload()),
-        },
+        Dispatch::Matches(pattern) => crate::library::regex::matched(call.function, pattern, args),
         Dispatch::Guarded(overloads) => {
             let fits = |kinds: &[Type]| {
                 kinds.len() == args.len() && kinds.iter().zip(args).all(|(kind, arg)| admits(kind, arg))

@@ -19,10 +19,12 @@ mod typing;
 pub mod value;
 
 pub use check::Checked;
+pub use cost::estimate::{CostEstimate, Path, SizeEstimate, SizeEstimator, UnknownSizes};
 pub use decl::{Function, Overload};
 pub use env::{CompileError, Env, ObjectType};
 pub use eval::{ErrorKind, EvalError};
-pub use library::Library;
+pub use library::authorizer::{AccessCheck, Authorizer, Decision};
+pub use library::{KUBERNETES, Library};
 pub use parse::{MAX_CODE_POINTS, MAX_DEPTH, MAX_NODES};
 pub use program::{Activation, Bindings, DEFAULT_COST_LIMIT, Evaluation, Program};
 pub use source::{Issue, Issues, Location};

@@ -43,7 +43,7 @@ pub(crate) fn parse(text: &str, syntax: &Syntax) -> Result<Tree, Issues> {
     }
     let lexed = lexer::tokens(&letters);
     for (start, text) in &lexed.unrecognized {
-        let message = format!("Syntax error: token recognition error at: '{}'", message::shown(text));
+        let message = format!("Syntax error: token recognition error at: '{text}'");
         issues.report(source.location(*start as u32), message);
     }
     let mut parser = Parser {

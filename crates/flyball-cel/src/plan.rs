@@ -27,7 +27,16 @@ pub(crate) fn plan(checked: Checked, env: &Env) -> Result<Program, String> {
     };
     let root = planner.plan(checked.tree.root)?;
     let (variables, slots) = (planner.variables, planner.slots);
-    Ok(Program { root, variables, slots, checked })
+    let presence_cost = !env.options.kubernetes_costs;
+    let strict_presence = env.options.strict_presence;
+    Ok(Program {
+        root,
+        variables,
+        slots,
+        checked,
+        presence_cost,
+        strict_presence,
+    })
 }
 
 struct Planner<'a> {
@@ -173,23 +182,28 @@ impl Planner<'_> {
     fn dispatch(&self, function: &Function, overloads: &[&'static str], args: Vec<Node>) -> Planned {
         let name = function.name;
         let overload = if let [only] = overloads { only } else { "" };
-        let cost = CallCost::of(name, overload, self.env.options.kubernetes_costs);
+        let cost = CallCost::of(name, overload, self.env.options);
         let dispatch = match function.singleton {
             Some(native) if name == "_+_" => Dispatch::Add(native),
             Some(native) => Dispatch::Unguarded(native),
             None => Dispatch::Guarded(guarded(function, overloads, args.len())),
         };
         let dispatch = match (name, args.get(1)) {
-            ("matches", Some(Node::Const(Value::String(pattern)))) => Dispatch::Matches(Box::new(
+            ("matches" | "find" | "findAll", Some(Node::Const(Value::String(pattern)))) => Dispatch::Matches(Box::new(
                 library::regex::compile(pattern).map_err(|error| error.message().to_string())?,
             )),
             _ => dispatch,
         };
-        let call = Call { function: name, dispatch, args, cost };
+        let stops_early = match &dispatch {
+            Dispatch::Unguarded(_) | Dispatch::Add(_) => args.len() > 2,
+            Dispatch::Guarded(candidates) => args.len() > 2 || candidates.len() != 1 || overload == "string_format",
+            Dispatch::Matches(_) => true,
+        };
+        let call = Call { function: name, dispatch, args, cost, stops_early };
         if CONVERSIONS.contains(&name)
             && let [Node::Const(argument)] = &call.args[..]
         {
-            let value = crate::eval::invoke(&call, &[argument.clone()]);
+            let value = crate::eval::invoke(&call, std::slice::from_ref(argument));
             return value.map(Node::Const).map_err(|error| error.message().to_string());
         }
         Ok(Node::Call(Box::new(call)))

@@ -62,6 +62,10 @@ pub struct Program {
     pub(crate) variables: Vec<Arc<str>>,
     pub(crate) slots: usize,
     pub(crate) checked: Checked,
+    /// Whether `has` costs something by itself; it does not in Kubernetes.
+    pub(crate) presence_cost: bool,
+    /// Whether it is an error to ask for the presence of a field of something that has none.
+    pub(crate) strict_presence: bool,
 }
 
 impl Program {
@@ -158,6 +162,8 @@ pub(crate) struct Call {
     pub dispatch: Dispatch,
     pub args: Vec<Node>,
     pub cost: CallCost,
+    /// Whether the first argument that fails ends the call, without charge; otherwise all are evaluated and charged for.
+    pub stops_early: bool,
 }
 
 #[derive(Debug)]

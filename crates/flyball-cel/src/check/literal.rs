@@ -2,23 +2,94 @@
 
 use super::Checked;
 use crate::ast::{ExprId, ExprKind, Literal};
-use crate::library::regex;
+use crate::env::Options;
+use crate::library::{format_text, regex};
 use crate::source::Issues;
 use crate::typing::Type;
 use crate::value::{Value, convert};
 
 /// What is wrong with the constants of an expression.
-pub(super) fn issues(checked: &Checked) -> Issues {
+pub(super) fn issues(checked: &Checked, options: Options) -> Issues {
     let mut issues = Issues::new(checked.tree.source.clone());
+    if options.validates_literals {
+        constants(checked, &mut issues);
+    }
+    if options.validates_formats {
+        each(checked, checked.tree.root, false, &mut |id, _| format(checked, id, &mut issues));
+    }
+    issues
+}
+
+fn constants(checked: &Checked, issues: &mut Issues) {
     for kind in ["duration", "timestamp", "matches"] {
-        each(checked, checked.tree.root, false, &mut |id, _| argument(checked, id, kind, &mut issues));
+        each(checked, checked.tree.root, false, &mut |id, _| argument(checked, id, kind, issues));
     }
     each(checked, checked.tree.root, false, &mut |id, exempt| {
         if !exempt {
-            elements(checked, id, &mut issues);
+            elements(checked, id, issues);
         }
     });
-    issues
+}
+
+/// Checks a constant format against the types of the elements of a list literal.
+fn format(checked: &Checked, id: ExprId, issues: &mut Issues) {
+    let ExprKind::Call { function, target: Some(target), args } = &checked.tree.expr(id).kind else {
+        return;
+    };
+    let (ExprKind::Literal(Literal::String(text)), [list]) = (&checked.tree.expr(*target).kind, &args[..]) else {
+        return;
+    };
+    let ExprKind::List { elements, .. } = &checked.tree.expr(*list).kind else {
+        return;
+    };
+    if &**function != "format" {
+        return;
+    }
+    let mut place = id;
+    let mut seen = 0;
+    let walked = format_text::walk(text, elements.len(), |index, clause| {
+        seen = index + 1;
+        match refused(checked, elements[index], clause.verb) {
+            Some(wrong) => {
+                place = wrong;
+                Err(format_text::refusal(clause.verb, checked.type_of(wrong)))
+            }
+            None => Ok(String::new()),
+        }
+    });
+    let message = match walked {
+        Err(message) => message,
+        Ok(_) if elements.len() > seen => {
+            let count = elements.len();
+            format!("too many arguments supplied to string.format (expected {seen}, got {count})")
+        }
+        Ok(_) => return,
+    };
+    issues.report(checked.tree.source.location(checked.tree.expr(place).offset), message);
+}
+
+/// The expression whose type a clause does not take.
+fn refused(checked: &Checked, id: ExprId, verb: char) -> Option<ExprId> {
+    let kind = checked.type_of(id);
+    let taken = match verb {
+        _ if *kind == Type::Dyn => true,
+        'd' | 'o' => matches!(kind, Type::Int | Type::Uint),
+        'f' | 'e' => matches!(kind, Type::Double | Type::String),
+        'b' => matches!(kind, Type::Int | Type::Uint | Type::Bool),
+        'x' | 'X' => matches!(kind, Type::Int | Type::Uint | Type::String | Type::Bytes),
+        _ => !matches!(kind, Type::Struct(_) | Type::Opaque(..) | Type::Error | Type::Nullable(_)),
+    };
+    if !taken {
+        return Some(id);
+    }
+    match (&checked.tree.expr(id).kind, verb) {
+        (ExprKind::List { elements, .. }, 's') => elements.iter().find_map(|id| refused(checked, *id, verb)),
+        (ExprKind::Map(entries), 's') => {
+            let ids = entries.iter().flat_map(|entry| [entry.key, entry.value]);
+            ids.into_iter().find_map(|id| refused(checked, id, verb))
+        }
+        _ => None,
+    }
 }
 
 /// Visits every expression below this one; tells whether it is inside a call of `format`.

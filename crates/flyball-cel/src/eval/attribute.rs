@@ -14,7 +14,8 @@ impl<'a> Machine<'a, '_> {
             return result;
         }
         let tested = matches!(attribute.qualifiers.last(), Some(Qualifier { key: QualifierKey::Test(_), .. }));
-        match (&attribute.root, tested) {
+        let free = tested && !self.program.presence_cost;
+        match (&attribute.root, free) {
             (Root::Conditional(_), true) => self.cost = self.cost.saturating_sub(1),
             (Root::Conditional(_), false) | (_, true) => {}
             (_, false) => self.charge(1)?,
@@ -76,6 +77,11 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
+    /// Whether a selection that finds nothing is no error.
+    fn presence(&self, value: &Value<'a>, optional: bool) -> bool {
+        optional && (!self.program.strict_presence || matches!(value, Value::Map(_) | Value::List(_)))
+    }
+
     /// Selects from a value. A missing key is an error, unless the selection is optional. Each selection that finds something
     /// or fails costs one.
     fn qualify(
@@ -85,15 +91,17 @@ impl<'a> Machine<'a, '_> {
         optional: bool,
     ) -> Result<Option<Value<'a>>, EvalError> {
         let selected = match &qualifier.key {
-            QualifierKey::Field(name) => select_field(value, name, optional),
-            QualifierKey::Const(key) => select(value, key, optional),
+            QualifierKey::Field(name) => select_field(value, name, self.presence(value, optional)),
+            QualifierKey::Const(key) => select(value, key, self.presence(value, optional)),
             QualifierKey::Test(name) => {
-                let present = select_field(value, name, true).map(|found| Some(Value::Bool(found.is_some())));
-                self.charge(1)?;
-                return present;
+                let found = select_field(value, name, self.presence(value, true)).map(|found| found.is_some());
+                if !optional || found != Ok(false) {
+                    self.charge(1)?;
+                }
+                return found.map(|found| Some(Value::Bool(found)));
             }
             QualifierKey::Computed(node) => match self.branch(node) {
-                Ok(key) => select(value, &key, optional),
+                Ok(key) => select(value, &key, self.presence(value, optional)),
                 Err(error) if error.is_cancelled() => return Err(error),
                 Err(error) => Err(error),
             },

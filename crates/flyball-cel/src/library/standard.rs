@@ -432,7 +432,7 @@ fn not<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     }
 }
 
-fn add_values<'a>(args: &[Value<'a>]) -> Outcome<'a> {
+pub(super) fn add_values<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => int(one.checked_add(*other)),
         [Value::Uint(one), Value::Uint(other)] => uint(one.checked_add(*other)),

@@ -32,16 +32,13 @@ const fn receiver(name: &'static str, args: usize, expand: Expander) -> Macro {
 }
 
 /// The macros of the language itself.
-pub(crate) const STANDARD: [Macro; 8] = [
+pub(crate) const STANDARD: [Macro; 7] = [
     Macro { name: "has", args: Some(1), receiver: false, expand: has },
     receiver("all", 2, |e, target, args| e.quantifier(target, &args[..1], args[1], Quantifier::All)),
     receiver("exists", 2, |e, target, args| {
         e.quantifier(target, &args[..1], args[1], Quantifier::Exists)
     }),
     receiver("exists_one", 2, |e, target, args| {
-        e.quantifier(target, &args[..1], args[1], Quantifier::ExistsOne)
-    }),
-    receiver("existsOne", 2, |e, target, args| {
         e.quantifier(target, &args[..1], args[1], Quantifier::ExistsOne)
     }),
     receiver("map", 2, |e, target, args| e.map(target, args[0], None, args[1])),
@@ -79,7 +76,6 @@ pub(crate) const TWO_VARIABLES: [Macro; 10] = [
 pub(crate) const BINDINGS: [Macro; 1] = [receiver("bind", 3, bind)];
 
 /// `math.greatest` and `math.least`
-#[allow(dead_code)]
 pub(crate) const MATH: [Macro; 2] = [
     Macro {
         name: "greatest",
@@ -96,7 +92,6 @@ pub(crate) const MATH: [Macro; 2] = [
 ];
 
 /// `sortBy`
-#[allow(dead_code)]
 pub(crate) const LISTS: [Macro; 1] = [receiver("sortBy", 2, sort_by)];
 
 pub(super) fn find(macros: &[Macro], name: &str, args: usize, receiver: bool) -> Option<Expander> {

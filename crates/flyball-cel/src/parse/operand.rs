@@ -277,7 +277,7 @@ impl Parser<'_> {
             while !matches!(self.peek(), TokenKind::RightBracket | TokenKind::Comma) {
                 optional.push(self.optional_mark(None));
                 elements.push(self.expr()?);
-                if self.peek() != TokenKind::Comma || self.peek_second() == TokenKind::RightBracket {
+                if !self.continues(&message::OPERAND) {
                     break;
                 }
                 self.bump();
@@ -289,9 +289,15 @@ impl Parser<'_> {
         self.add(open.start, ExprKind::List { elements, optional }, height)
     }
 
+    /// Whether a comma and another element follow.
+    fn continues(&self, elements: &[TokenKind]) -> bool {
+        let next = self.peek_second();
+        self.peek() == TokenKind::Comma && (next == TokenKind::Question || elements.contains(&next))
+    }
+
     /// The end of a list, map or message, behind a comma if there is one.
     fn close(&mut self, kind: TokenKind, name: &'static str, shown: &str) -> Result<(), Stop> {
-        if self.peek() == TokenKind::Comma && self.peek_second() == kind {
+        if self.peek() == TokenKind::Comma {
             self.bump();
         } else if self.peek() != kind {
             let tokens: &'static [TokenKind] = match kind {
@@ -338,7 +344,7 @@ impl Parser<'_> {
                 }
                 let value = self.expr()?;
                 entries.push(Entry { key, value, optional, offset });
-                if self.peek() != TokenKind::Comma || self.peek_second() == TokenKind::RightBrace {
+                if !self.continues(&message::OPERAND) {
                     break;
                 }
                 self.bump();
@@ -409,7 +415,7 @@ impl Parser<'_> {
             }
             let value = self.expr()?;
             fields.push(Field { name, value, optional, offset });
-            if self.peek() != TokenKind::Comma || self.peek_second() == TokenKind::RightBrace {
+            if !self.continues(&[TokenKind::Identifier, TokenKind::EscapedIdentifier]) {
                 return Ok(());
             }
             self.bump();

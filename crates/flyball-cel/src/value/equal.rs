@@ -28,7 +28,8 @@ pub(crate) fn equal(one: &Value<'_>, other: &Value<'_>) -> Result<bool, EvalErro
             (one, other) => one.is_none() && other.is_none(),
         },
         (Value::Type(one), Value::Type(other)) => one.runtime_name() == other.runtime_name(),
-        (Value::Opaque(one), Value::Opaque(other)) => one.equals(&**other),
+        (Value::Opaque(one), Value::Opaque(other)) => return one.equals(&**other),
+        (Value::Opaque(_), _) => return Err(EvalError::no_such_overload()),
         _ => order::compare_numbers(one, other) == Some(Ok(Ordering::Equal)),
     })
 }

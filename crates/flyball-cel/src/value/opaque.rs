@@ -1,5 +1,6 @@
 //! Values of types that a library brings.
 
+use crate::eval::EvalError;
 use crate::typing::Type;
 use std::any::Any;
 use std::fmt::Debug;
@@ -10,7 +11,10 @@ pub trait Opaque: Any + Debug + Send + Sync {
     fn type_of(&self) -> Type;
 
     /// Whether it equals another value of a library.
-    fn equals(&self, other: &dyn Opaque) -> bool;
+    ///
+    /// # Errors
+    /// If the two cannot be compared.
+    fn equals(&self, other: &dyn Opaque) -> Result<bool, EvalError>;
 
     /// How large it is for the purpose of cost; one if it does not tell.
     fn size(&self) -> Option<usize> {

@@ -1,7 +1,46 @@
-//! Values as Go's `%v` shows them in messages.
+//! Values as Go's `%v` shows them in messages, and in the language's own notation.
 
 use super::{Value, convert};
+use crate::library::strings::go_quote;
 use std::fmt;
+
+impl Value<'_> {
+    /// The value in the language's notation: `"text"`, `3u`, `duration("1s")`. Entries of maps are in the order of their keys.
+    pub fn notation(&self) -> String {
+        match self {
+            Value::Null => "null".into(),
+            Value::Uint(number) => format!("{number}u"),
+            Value::Double(number) if number.is_nan() => "double(\"NaN\")".into(),
+            Value::Double(number) if number.is_infinite() => {
+                format!("double(\"{}Infinity\")", if *number < 0.0 { "-" } else { "" })
+            }
+            Value::Double(number) => {
+                let text = number.to_string();
+                if text.contains('.') { text } else { format!("{text}.0") }
+            }
+            Value::String(text) => go_quote(text),
+            Value::Bytes(bytes) => {
+                let octets: Vec<String> = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+                format!("b\"{}\"", octets.concat())
+            }
+            Value::Duration(span) => format!("duration(\"{span}\")"),
+            Value::Timestamp(point) => format!("timestamp(\"{}\")", point.in_utc()),
+            Value::List(list) => {
+                let items: Vec<String> = list.iter().flatten().map(|item| item.notation()).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Value::Map(map) => {
+                let entries = map.entries().flatten();
+                let mut entries: Vec<String> =
+                    entries.map(|(key, value)| format!("{}: {}", key.notation(), value.notation())).collect();
+                entries.sort();
+                format!("{{{}}}", entries.join(", "))
+            }
+            Value::Optional(Some(value)) => format!("optional.of({})", value.notation()),
+            other => other.to_string(),
+        }
+    }
+}
 
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! Durations and timestamps, in Go's notation and within the language's range.
 
 use crate::eval::EvalError;
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::TimeZone;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -136,6 +136,11 @@ impl Timestamp {
         self.seconds
     }
 
+    /// Nanoseconds since that second began.
+    pub fn nanoseconds(self) -> u32 {
+        self.nanoseconds
+    }
+
     pub(crate) fn is_zero(self) -> bool {
         self.seconds == MIN_SECONDS && self.nanoseconds == 0
     }
@@ -170,6 +175,11 @@ impl Timestamp {
     pub(crate) fn parse_lenient(text: &str) -> Option<Timestamp> {
         let upper = text.to_ascii_uppercase();
         Timestamp::parse(&upper).filter(|point| point.is_in_range())
+    }
+
+    /// The same point, shown without offset.
+    pub fn in_utc(self) -> Timestamp {
+        Timestamp { offset: 0, ..self }
     }
 
     /// Whether the language can hold it.
@@ -211,10 +221,8 @@ impl Timestamp {
                 hours.saturating_mul(60).saturating_add(minutes).saturating_mul(60)
             }
         };
-        let seconds = self.seconds.saturating_add(offset);
-        let point = jiff::Timestamp::new(seconds, self.nanoseconds as i32);
-        let point = point.map_err(|_| EvalError::new("timestamp overflow"))?;
-        Ok(Offset::UTC.to_datetime(point))
+        let time = datetime(self.seconds.saturating_add(offset), self.nanoseconds);
+        time.ok_or_else(|| EvalError::new("timestamp overflow"))
     }
 
     fn named_offset(self, zone: &str) -> Result<i64, EvalError> {
@@ -223,9 +231,42 @@ impl Timestamp {
         }
         let unknown = || EvalError::new(format!("unknown time zone {zone}"));
         let zone = TimeZone::get(zone).map_err(|_| unknown())?;
-        let point = jiff::Timestamp::new(self.seconds, 0).map_err(|_| EvalError::new("timestamp overflow"))?;
+        // Rules of zones do not change in the last days of the year 9999, which jiff cannot look up.
+        let seconds = self.seconds.min(jiff::Timestamp::MAX.as_second());
+        let point = jiff::Timestamp::new(seconds, 0).map_err(|_| EvalError::new("timestamp overflow"))?;
         Ok(i64::from(zone.to_offset(point).seconds()))
     }
+}
+
+/// The date so many days after 1970 began, in the Gregorian calendar; an offset may move it beyond the year 9999.
+fn date(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// The date and time so many seconds after 1970 began.
+fn datetime(seconds: i64, nanoseconds: u32) -> Option<jiff::civil::DateTime> {
+    let epoch = jiff::civil::date(1970, 1, 1);
+    let date = epoch.checked_add(jiff::Span::new().try_days(seconds.div_euclid(86_400)).ok()?).ok()?;
+    let second = seconds.rem_euclid(86_400);
+    let time = jiff::civil::Time::new(
+        (second / 3_600) as i8,
+        (second / 60 % 60) as i8,
+        (second % 60) as i8,
+        nanoseconds as i32,
+    );
+    Some(date.to_datetime(time.ok()?))
 }
 
 /// A fraction of a second in nanoseconds, and what follows it.
@@ -259,16 +300,10 @@ fn zone_offset(zone: &str) -> Option<i32> {
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let local = self.seconds + i64::from(self.offset);
-        let point = jiff::Timestamp::new(local, 0).map_err(|_| fmt::Error)?;
-        let time = Offset::UTC.to_datetime(point);
-        let (year, month, day) = (time.year(), time.month(), time.day());
-        write!(
-            f,
-            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}",
-            time.hour(),
-            time.minute(),
-            time.second()
-        )?;
+        let (year, month, day) = date(local.div_euclid(86_400));
+        let second = local.rem_euclid(86_400);
+        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
         if self.nanoseconds > 0 {
             let digits = format!("{:09}", self.nanoseconds);
             write!(f, ".{}", digits.trim_end_matches('0'))?;
@@ -326,6 +361,9 @@ mod tests {
         ] {
             assert!(Timestamp::parse(text).is_none(), "{text}");
         }
+        let late = Timestamp::parse("9999-12-31T23:00:00+05:00").expect("valid");
+        let later = late.add(Duration::from_nanoseconds(2 * 3_600 * SECOND)).expect("still in 9999 in UTC");
+        assert_eq!(later.to_string(), "10000-01-01T01:00:00+05:00");
         let one = Timestamp::parse("2009-02-13T23:31:30+01:00");
         assert_eq!(one, Timestamp::parse("2009-02-13T22:31:30Z"));
     }
