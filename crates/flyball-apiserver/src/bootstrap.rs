@@ -46,7 +46,7 @@ async fn create(server: &ApiServer, path: &str, object: &Value) -> Result<()> {
     let key = request
         .kind
         .key(request.namespace(), object["metadata"]["name"].as_str().unwrap_or_default());
-    if server.store().get(key).await.map_err(Status::internal)?.is_some() {
+    if server.store().get(key).await.map_err(Status::store_failed)?.is_some() {
         return Ok(());
     }
     match endpoints::handle(&request).await {

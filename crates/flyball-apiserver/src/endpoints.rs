@@ -110,6 +110,9 @@ fn check_name(request: &ResourceRequest) -> Result<()> {
     let Some(name) = request.target.name.as_deref() else {
         return Ok(());
     };
+    if request.kind.resource.namespaced && request.namespace().is_none() {
+        return Err(Status::bad_request("Namespace parameter required."));
+    }
     match &names::path_segment(name)[..] {
         [] => Ok(()),
         wrong => Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {}", wrong.join(";")))),

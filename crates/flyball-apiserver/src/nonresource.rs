@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::encoding::document::Document;
-use crate::encoding::negotiate::{self, Encoding, Format, Shape};
+use crate::encoding::negotiate::{self, Format};
 use crate::encoding::output;
 use crate::openapi;
 use crate::registry::Served;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub(crate) async fn respond(context: &RequestContext, served: &Served, head: &http::request::Parts) -> Response<Body> {
     let RequestContext { server, info, .. } = context;
     let clock = server.clock();
-    let path = info.path.trim_matches('/');
+    let path = info.path.strip_prefix('/').unwrap_or_default().trim_end_matches('/');
     let parts: Vec<&str> = path.split('/').collect();
     let request = Request {
         headers: &head.headers,
@@ -29,18 +29,19 @@ pub(crate) async fn respond(context: &RequestContext, served: &Served, head: &ht
     match parts[..] {
         [""] if info.path == "/" => output::value(PRETTY, &paths(served)),
         ["version"] => request.get(|request| request.version()),
+        ["version", ..] => request.refuse(&Status::no_such_path()),
         ["healthz" | "livez" | "readyz", ..] => {
             let shutting_down = head.extensions.get::<health::ShuttingDown>().is_some();
             let state = health::State { store: server.store(), shutting_down };
             health::respond(&info.path, &info.query, &state).await
         }
-        ["api"] => request.core(served),
+        ["api"] => request.get(|request| request.routed(|| request.core(served))),
         ["apis"] => request.named(served),
         ["api", version] => request.versioned(served, "", version),
         ["apis", group] => request.group(served, group),
         ["apis", group, version] => request.versioned(served, group, version),
-        ["openapi", "v3", ref rest @ ..] => request.get(|request| openapi::respond(served, rest, request)),
-        ["openapi", "v2"] => request.get(|request| openapi::swagger::respond(request.headers)),
+        ["openapi", "v3", ref rest @ ..] => openapi::respond(served, rest, &request),
+        ["openapi", "v2"] => openapi::swagger::respond(request.headers),
         _ => no_such_page(),
     }
 }
@@ -94,12 +95,19 @@ impl Request<'_> {
         }
     }
 
+    /// A document of built-in kinds: refused where `Accept` names none of its representations.
+    fn routed(&self, document: impl FnOnce() -> Response<Body>) -> Response<Body> {
+        match negotiate::check_representation(self.headers, &negotiate::OBJECTS) {
+            Ok(()) => document(),
+            Err(status) => self.refuse(&status),
+        }
+    }
+
+    /// JSON, whichever other encodings `Accept` names too.
     fn version(&self) -> Response<Body> {
-        match Format::resource(self.headers, self.query, negotiate::Endpoint::BuiltIn) {
-            Ok(Format { encoding: Encoding::Json, shape: Shape::Object, .. }) => {
-                output::value(PRETTY, &version::version())
-            }
-            _ => self.refuse(&Status::no_representation(&["application/json"])),
+        match negotiate::check_representation(self.headers, &["application/json"]) {
+            Ok(()) => output::value(PRETTY, &version::version()),
+            Err(status) => self.refuse(&status),
         }
     }
 
@@ -130,14 +138,14 @@ impl Request<'_> {
 
     fn group(&self, served: &Served, group: &str) -> Response<Body> {
         match served.group(group) {
-            Some(group) => self.get(|request| request.value(&group.list())),
+            Some(group) => self.value(&group.list()),
             None => missing(self.headers, self.query, group),
         }
     }
 
     fn versioned(&self, served: &Served, group: &str, version: &str) -> Response<Body> {
         match served.group(group).and_then(|group| group.version(version)) {
-            Some(version) => self.get(|request| request.value(&version.list(group))),
+            Some(version) => self.get(|request| request.routed(|| request.value(&version.list(group)))),
             None => missing(self.headers, self.query, group),
         }
     }

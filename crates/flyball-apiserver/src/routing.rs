@@ -67,18 +67,17 @@ fn check_custom(kind: &Kind, target: &ResourceInfo) -> Result<(), Status> {
 
 fn check(kind: &Kind, target: &ResourceInfo, method: &Method) -> Result<(), Status> {
     let resource = &kind.resource;
-    let of_namespace = &*resource.plural == "namespaces" && resource.group.is_empty();
-    if target.namespace.is_some() && !resource.namespaced && !of_namespace {
+    if target.in_namespace && !resource.namespaced {
         return Err(Status::no_such_path());
     }
-    if resource.namespaced && target.namespace.is_none() && target.name.is_some() {
+    if resource.namespaced && !target.in_namespace && target.name.is_some() {
         return Err(Status::no_such_path());
     }
     let verbs = match &target.subresource {
         None => &resource.verbs,
         Some(name) => &resource.subresource(name).ok_or_else(Status::no_such_path)?.verbs,
     };
-    let everywhere = resource.namespaced && target.namespace.is_none();
+    let everywhere = resource.namespaced && !target.in_namespace;
     let possible = match target.verb {
         Verb::List | Verb::Watch => true,
         Verb::Create => (target.name.is_none() || target.subresource.is_some()) && !everywhere,

@@ -354,14 +354,16 @@ impl Status {
 
     /// What a failure of the store means to a client: 503 while it takes no writes, 504 if it does not answer (both worth
     /// a retry), else 500. The failure is logged here, with its sources.
-    pub fn store_failed(error: &flyball_store::Error) -> Self {
+    pub fn store_failed(error: flyball_store::Error) -> Self {
         use flyball_store::Error;
-        tracing::error!(error = chain(error), "the store failed");
+        tracing::error!(error = chain(&error), "the store failed");
         match error {
             Error::Unavailable { .. } => Self::timeout(error).retry_after(1),
-            Error::Full { .. } | Error::Write { .. } | Error::ReadOnly { .. } | Error::Closed => {
-                Self::service_unavailable(error.to_string()).retry_after(1)
-            }
+            Error::NotWritten { .. }
+            | Error::Write { .. }
+            | Error::Full { .. }
+            | Error::ReadOnly { .. }
+            | Error::Closed => Self::service_unavailable(error.to_string()).retry_after(1),
             _ => Self::internal(error),
         }
     }

@@ -8,10 +8,16 @@ use flyball_apiserver::filters::{AuditEvent, AuditSink, Stage};
 use flyball_apiserver::http::serve::{Config, ServeError, Serving, serve};
 use flyball_apiserver::{ApiServer, ServerOptions, User, version};
 use flyball_store::Store;
+use flyball_store::testing::Chance;
 use futures::{AsyncBufReadExt, StreamExt};
 use http::Request;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::json;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Keeps the users of requests, and panics at requests to `/panic`.
@@ -27,10 +33,14 @@ impl AuditSink for Users {
     }
 }
 
-async fn start_with(authority: &Arc<Authority>, options: ServerOptions) -> Serving {
+async fn serve_on(server: ApiServer, authority: &Arc<Authority>) -> Serving {
     let address = "127.0.0.1:0".parse().unwrap();
     let config = Config { address, hosts: vec![], authority: authority.clone() };
-    serve(options.start(Store::memory()).await.unwrap(), config).await.unwrap()
+    serve(server, config).await.unwrap()
+}
+
+async fn start_with(authority: &Arc<Authority>, options: ServerOptions) -> Serving {
+    serve_on(options.start(Store::memory()).await.unwrap(), authority).await
 }
 
 async fn start(authority: &Arc<Authority>) -> Serving {
@@ -190,4 +200,42 @@ async fn plain_http_is_told_that_this_is_https() {
     stream.read_to_string(&mut answer).await.unwrap();
 
     assert!(answer.ends_with("Client sent an HTTP request to an HTTPS server.\n"), "{answer}");
+}
+
+// Over a second, because each write waits for a disk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_closes_interrupts_no_write() {
+    const GROUPS: usize = 30;
+    const MEMBERS: usize = 5;
+    let (authority, directory) = (authority(), tempfile::tempdir().unwrap());
+    let server = ApiServer::start(Store::open(directory.path()).await.unwrap()).await.unwrap();
+    let serving = serve_on(server.clone(), &authority).await;
+    let inside = kube::Client::new(server.as_user(User::admin()), "default");
+    let maps: Api<ConfigMap> = Api::default_namespaced(inside);
+    let mut chance = Chance::from_environment();
+    for group in 0..GROUPS {
+        for member in 0..MEMBERS {
+            let labels = json!({"group": group.to_string()});
+            let map = json!({"metadata": {"name": format!("{group}-{member}"), "labels": labels}});
+            maps.create(&PostParams::default(), &serde_json::from_value(map).unwrap()).await.unwrap();
+        }
+        let client = admin(&serving, &authority).await;
+        client.apiserver_version().await.unwrap();
+        let path = format!("/api/v1/namespaces/default/configmaps?labelSelector=group%3D{group}");
+        let delete = client.request_text(Request::delete(path).body(vec![]).unwrap());
+        let moment = Duration::from_micros(chance.below(5_000) as u64);
+        let _closed = tokio::time::timeout(moment, delete).await;
+    }
+    serving.stop().await;
+    server.finish_writes().await;
+
+    for group in 0..GROUPS {
+        let left = maps
+            .list(&ListParams::default().labels(&format!("group={group}")))
+            .await
+            .unwrap()
+            .items
+            .len();
+        assert!(left == 0 || left == MEMBERS, "{left} of group {group} are left");
+    }
 }

@@ -50,7 +50,7 @@ async fn remove(server: &ApiServer, definition: &Entry, kind: Option<Arc<Kind>>)
         let prefix = kind.prefix(None);
         remove_objects(server, &kind, &prefix).await?;
         let range = Range { limit: Some(1), ..Range::prefix(prefix.clone()) };
-        let left = server.store().range(range).await.map_err(Status::internal)?;
+        let left = server.store().range(range).await.map_err(Status::store_failed)?;
         if !left.entries.is_empty() {
             return Ok(Outcome::Left { prefix, revision: left.revision });
         }
@@ -74,7 +74,7 @@ async fn remove_objects(server: &ApiServer, kind: &Arc<Kind>, prefix: &Bytes) ->
     let mut start = None;
     loop {
         let range = Range { start, limit: Some(PAGE), ..Range::prefix(prefix.clone()) };
-        let page = server.store().range(range).await.map_err(Status::internal)?;
+        let page = server.store().range(range).await.map_err(Status::store_failed)?;
         start = page.entries.last().map(|last| [&last.key, &b"\0"[..]].concat().into());
         let delete = |entry| endpoints::purge(server, kind, entry);
         let deletes = stream::iter(page.entries).map(delete).buffer_unordered(MAX_CONCURRENT);

@@ -59,12 +59,12 @@ impl Reconciler {
     pub(crate) async fn resync(&mut self, server: &ApiServer) -> Result<Watch> {
         let prefix = definition_kind(server).prefix(None);
         let store = server.store();
-        let changes = store.watch(prefix.clone(), store.revision()).await.map_err(Status::internal)?;
+        let changes = store.watch(prefix.clone(), store.revision()).await.map_err(Status::store_failed)?;
         let mut unseen: Vec<String> = self.definitions.keys().cloned().collect();
         let mut start = None;
         loop {
             let range = Range { start, limit: Some(PAGE), ..Range::prefix(prefix.clone()) };
-            let page = store.range(range).await.map_err(Status::internal)?;
+            let page = store.range(range).await.map_err(Status::store_failed)?;
             start = page.entries.last().map(|last| [&last.key, &b"\0"[..]].concat().into());
             for entry in page.entries {
                 let name = object::peek(&entry.value).metadata.name.into_owned();
@@ -97,7 +97,7 @@ impl Reconciler {
         let key = definition_kind(server).key(None, name);
         let done = match server.store().get(&key).await {
             Ok(entry) => self.reconcile(server, name, entry).await,
-            Err(error) => Err(Status::internal(error)),
+            Err(error) => Err(Status::store_failed(error)),
         };
         if let Err(error) = done {
             tracing::warn!(%error, definition = name, "reconcile a CustomResourceDefinition");
@@ -134,7 +134,7 @@ impl Reconciler {
             };
             entry = match write_status(server, &definition.entry, &accepted["status"]).await? {
                 Some(written) => Some(written),
-                None => server.store().get(&key).await.map_err(Status::internal)?,
+                None => server.store().get(&key).await.map_err(Status::store_failed)?,
             };
         }
         Err(Status::internal("other writers keep changing the definition"))
@@ -263,6 +263,6 @@ pub(crate) async fn write(server: &ApiServer, entry: &Entry, change: impl FnOnce
     match server.store().commit(vec![op]).await {
         Ok(mut committed) => Ok(committed.entries.first_mut().and_then(mem::take)),
         Err(Error::Conflict { .. }) => Ok(None),
-        Err(error) => Err(Status::internal(error)),
+        Err(error) => Err(Status::store_failed(error)),
     }
 }

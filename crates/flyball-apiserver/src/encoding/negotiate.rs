@@ -288,13 +288,21 @@ pub fn choose<'a>(
     })
 }
 
-/// Built-in kinds are routed by media type before anything is negotiated, and that routing knows no `application/*`.
-// go-restful, `RequestInfo.matchesAccept`
 fn routed(headers: &HeaderMap, endpoint: Endpoint, representations: &[&str]) -> Result<()> {
+    match endpoint {
+        Endpoint::Custom => Ok(()),
+        Endpoint::BuiltIn => check_representation(headers, representations),
+    }
+}
+
+/// 406 unless `Accept` names one of the representations, or anything. Paths of built-in kinds are routed so, before
+/// anything is negotiated, and that routing knows no `application/*`.
+// go-restful, `Route.matchesAccept`
+pub fn check_representation(headers: &HeaderMap, representations: &[&str]) -> Result<()> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("*/*");
     let mut named = header.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
     let known = |media_type: &str| media_type == "*/*" || representations.contains(&media_type);
-    if endpoint == Endpoint::Custom || header.is_empty() || named.any(known) {
+    if header.is_empty() || named.any(known) {
         return Ok(());
     }
     Err(Status::no_representation(representations))

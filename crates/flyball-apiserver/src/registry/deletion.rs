@@ -87,7 +87,7 @@ pub(crate) async fn purge(server: &ApiServer, kind: &Arc<Kind>, entry: Entry) ->
         if execute(server, kind, &entry, live, plan, Vec::new()).await?.is_some() {
             return Ok(());
         }
-        next = server.store().get(&entry.key).await.map_err(Status::internal)?;
+        next = server.store().get(&entry.key).await.map_err(Status::store_failed)?;
     }
     Ok(())
 }
@@ -151,7 +151,7 @@ async fn commit(server: &ApiServer, op: Op, with: Vec<Op>) -> Result<Option<Opti
     match server.store().commit(ops).await {
         Ok(committed) => Ok(Some(committed.entries.into_iter().next().flatten())),
         Err(Error::Conflict { .. }) => Ok(None),
-        Err(error) => Err(Status::internal(error)),
+        Err(error) => Err(Status::store_failed(error)),
     }
 }
 

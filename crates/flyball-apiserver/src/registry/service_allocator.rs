@@ -111,7 +111,7 @@ impl<'a> ServiceAllocator<'a> {
     }
 
     async fn is_taken(&self, key: String) -> Result<bool> {
-        let entry = self.store.get(key).await.map_err(Status::internal)?;
+        let entry = self.store.get(key).await.map_err(Status::store_failed)?;
         Ok(entry.is_some())
     }
 
@@ -139,7 +139,7 @@ impl<'a> ServiceAllocator<'a> {
     /// The numbers that follow a prefix in the keys that exist.
     async fn taken(&self, prefix: &str) -> Result<HashSet<u32>> {
         let range = Range::prefix(Bytes::copy_from_slice(prefix.as_bytes()));
-        let page = self.store.range(range).await.map_err(Status::internal)?;
+        let page = self.store.range(range).await.map_err(Status::store_failed)?;
         let number = |key: &[u8]| std::str::from_utf8(&key[prefix.len()..]).ok()?.parse().ok();
         Ok(page.entries.iter().filter_map(|entry| number(&entry.key)).collect())
     }

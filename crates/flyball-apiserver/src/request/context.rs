@@ -106,7 +106,8 @@ impl ResourceRequest {
 
     /// The namespace of the objects, if they have one and the path names it.
     pub fn namespace(&self) -> Option<&str> {
-        self.target.namespace.as_deref().filter(|_| self.kind.resource.namespaced)
+        let namespace = self.target.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+        namespace.filter(|_| self.kind.resource.namespaced)
     }
 
     /// The name in the path; empty if there is none.
@@ -139,6 +140,6 @@ impl ResourceRequest {
 
     /// A failure of the store that the client cannot repair.
     pub fn store_failed<T>(&self, error: flyball_store::Error) -> Result<T> {
-        Err(Status::store_failed(&error))
+        Err(Status::store_failed(error))
     }
 }

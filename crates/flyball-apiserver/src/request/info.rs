@@ -1,5 +1,5 @@
-//! What a request asks for, read off its method, path and query as `requestinfo.go` of k8s.io/apiserver does.
-//! Whether the kind exists is left to the registry.
+//! What a request asks for, as its method, path and query say. Whether such a kind is served is left to routing.
+// apiserver/pkg/endpoints/request/requestinfo.go
 
 use http::Method;
 use std::borrow::Cow;
@@ -17,10 +17,10 @@ pub struct RequestInfo {
     pub resource: Option<ResourceInfo>,
 }
 
-/// The resource that a path names, and what is to be done with it.
+/// The verb, and the resource that the path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceInfo {
-    /// What is to be done.
+    /// The verb.
     pub verb: Verb,
     /// The API group; empty for the core group.
     pub group: String,
@@ -28,6 +28,8 @@ pub struct ResourceInfo {
     pub version: String,
     /// The namespace, if the path names one; of a Namespace, its own name.
     pub namespace: Option<String>,
+    /// Whether the resource follows `/namespaces/{namespace}` in the path.
+    pub in_namespace: bool,
     /// The plural name of the resource.
     pub resource: String,
     /// The name of one object.
@@ -38,7 +40,7 @@ pub struct ResourceInfo {
     pub rest: Vec<String>,
 }
 
-/// What is to be done with a resource.
+/// A verb of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is the verb of its name")]
 pub enum Verb {
@@ -50,9 +52,9 @@ pub enum Verb {
     Patch,
     Delete,
     DeleteCollection,
-    /// The path prefix `/proxy/`, which no server serves any more.
+    /// The path prefix `/proxy/`; no endpoint has it.
     Proxy,
-    /// A method that is no verb.
+    /// A method without a verb.
     None,
 }
 
@@ -116,11 +118,11 @@ impl RequestInfo {
 }
 
 fn resource(method: &Method, path: &str, query: &Query) -> Option<ResourceInfo> {
-    let path = path.trim_matches('/');
+    let path = path.strip_prefix('/')?.trim_end_matches('/');
     let mut parts = path.split('/');
     let group = match parts.next()? {
         "api" => "",
-        "apis" => parts.next()?,
+        "apis" => parts.next().filter(|group| !group.is_empty())?,
         _ => return None,
     };
     let version = parts.next()?;
@@ -133,10 +135,11 @@ fn resource(method: &Method, path: &str, query: &Query) -> Option<ResourceInfo> 
     if matches!(parts[0], "watch" | "proxy") && parts.len() > 1 {
         parts.remove(0);
     }
-    let mut namespace = None;
+    let (mut namespace, mut in_namespace) = (None, false);
     if parts[0] == "namespaces" && parts.len() > 1 {
         namespace = Some(parts[1].to_owned());
-        if parts.len() > 2 && !matches!(parts[2], "status" | "finalize") {
+        in_namespace = parts.len() > 2 && !matches!(parts[2], "status" | "finalize");
+        if in_namespace {
             parts.drain(..2);
         }
     }
@@ -152,6 +155,7 @@ fn resource(method: &Method, path: &str, query: &Query) -> Option<ResourceInfo> 
         group: group.to_owned(),
         version: version.to_owned(),
         namespace,
+        in_namespace,
         resource: parts[0].to_owned(),
         name,
         subresource: parts.get(2).map(|name| (*name).to_owned()),
@@ -297,6 +301,8 @@ mod tests {
             "/apis/apps",
             "/apis/apps/v1",
             "/apis/apps/v1/",
+            "/apis//v1/pods",
+            "//api/v1/pods",
         ] {
             assert_eq!(read("GET", uri), None, "{uri}");
         }

@@ -11,6 +11,7 @@ mod disconnecting;
 mod limits;
 mod listing;
 mod objects;
+mod outages;
 mod pipeline;
 mod racing;
 mod sharing;
