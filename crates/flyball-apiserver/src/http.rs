@@ -2,6 +2,7 @@
 
 pub mod body;
 mod connection;
+mod head_limits;
 pub mod request_body;
 pub mod serve;
 pub mod tls;

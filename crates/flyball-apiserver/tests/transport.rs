@@ -74,9 +74,9 @@ async fn idle_connections_are_closed() {
         ("http/1.1", &b""[..], 30..=32),
         ("http/1.1", b"GET /version HTTP/1.1\r\nHost:", 30..=32),
         ("http/1.1", VERSION.as_bytes(), 30..=32),
-        ("h2", b"", 30..=36),
-        ("h2", b"PRI * HT", 30..=36),
-        ("h2", &preface, 30..=36),
+        ("h2", b"", 30..=32),
+        ("h2", b"PRI * HT", 30..=32),
+        ("h2", &preface, 30..=32),
     ] {
         let mut stream = server.connect(protocol).await;
         let started = Instant::now();
@@ -140,5 +140,22 @@ async fn requests_that_no_library_sends_are_answered() {
     ] {
         let answer = server.answer(&request).await;
         assert!(answer.starts_with(expected), "{}\n{answer}", &request[..request.len().min(80)]);
+    }
+}
+
+#[tokio::test]
+async fn a_request_head_that_is_too_large_is_refused_with_a_status() {
+    let server = Server::start().await;
+    let (host, long) = ("Host: localhost\r\n", "x".repeat(70_000));
+    let many = "X: y\r\n".repeat(5001);
+    for (request, expected) in [
+        (format!("GET /api/v1/pods?labelSelector={long} HTTP/1.1\r\n{host}\r\n"), 414),
+        (format!("GET /version HTTP/1.1\r\n{host}{many}\r\n"), 431),
+    ] {
+        let answer = server.answer(&request).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert!(head.starts_with(&format!("HTTP/1.1 {expected} ")), "{head}");
+        assert_eq!((&status["kind"], &status["code"]), (&"Status".into(), &expected.into()), "{status}");
     }
 }

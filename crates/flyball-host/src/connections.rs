@@ -15,7 +15,7 @@ use tokio::{
 };
 
 /// How long an expired connection without a request in flight may take to close.
-const MAX_FLUSH: Duration = Duration::from_secs(5);
+const MAX_FLUSH: Duration = Duration::from_secs(1);
 
 /// The connections of one port; clones share them.
 #[derive(Clone)]

@@ -83,7 +83,7 @@ pub enum AuthorityError {
         key: PathBuf,
     },
     /// The certificate is not valid at this time.
-    #[error("the certificate authority {} is valid from {from} to {to}, and it is {now}: correct the clock, or {RENEW}", path.display())]
+    #[error("the certificate authority {} is valid from {from} to {to}, and it is {now:.0}: correct the clock, or {RENEW}", path.display())]
     OutOfDate {
         /// The certificate.
         path: PathBuf,

@@ -4,6 +4,7 @@ use crate::Body;
 use crate::authn::x509::ClientCertificate;
 use crate::encoding::output;
 use crate::health::ShuttingDown;
+use crate::http::head_limits::HeadLimits;
 use crate::http::request_body::{RequestBody, Unread, drain};
 use crate::http::tls::Tls;
 use flyball_host::activity::{IdleLimits, Tracked};
@@ -78,7 +79,7 @@ pub(crate) async fn run<S>(
             Ok::<_, Infallible>(response.map(|body| Tracked::new(body, in_flight)))
         }
     });
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), handler));
+    let mut served = pin!(builder.serve_connection(TokioIo::new(HeadLimits::new(stream)), handler));
     let result = tokio::select! {
         result = served.as_mut() => result,
         () = ended(stopped) => {
