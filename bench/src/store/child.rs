@@ -1,4 +1,4 @@
-//! What must be measured in a process of its own: this program again, told by a variable what to do and where.
+//! Measurements in a process of their own: this program again; an environment variable names the task and the directory.
 
 use super::load;
 use crate::target::resident;
@@ -11,7 +11,7 @@ use std::{
 
 const TASK: &str = "FLYBALL_BENCH_STORE";
 
-/// Does the part of a child, if this process is one.
+/// Runs the task of a child process, if this process is one.
 pub fn child() -> bool {
     let Ok(task) = std::env::var(TASK) else { return false };
     let (what, path) = task.split_once(' ').expect("a task and a directory");

@@ -1,4 +1,4 @@
-//! What a store is loaded with. It knows only the trait, so that the same is asked of every kind of store.
+//! The load on a store. It knows only the trait, so that every backend gets the same requests.
 
 use flyball_store::{Expect, Op, Range, Store};
 use std::{
@@ -11,8 +11,11 @@ use std::{
 };
 use tokio::task::JoinSet;
 
-/// So many values fill a store.
+/// How many values fill a store.
 pub const VALUES: usize = 100_000;
+
+/// How many keys each task updates in turn.
+pub const UPDATED: usize = 20;
 
 const VALUE: usize = 1_024;
 const FOR: Duration = Duration::from_secs(2);
@@ -25,11 +28,21 @@ fn put(key: String, length: usize) -> Vec<Op> {
     vec![Op::put(key, vec![b'v'; length], Expect::Absent)]
 }
 
-/// Puts new keys with some tasks for a while; returns how many a second.
-pub async fn puts(store: &Store, tasks: usize, round: usize) -> f64 {
+/// Creates keys with some tasks for a while; returns how many a second.
+pub async fn creates(store: &Store, tasks: usize, round: usize) -> f64 {
     repeat(store, tasks, move |store, task, n| async move {
-        let key = format!("/puts/{tasks}/{round}/{task}/{n}");
-        store.commit(put(key, VALUE)).await.expect("a put");
+        let key = format!("/creates/{tasks}/{round}/{task}/{n}");
+        store.commit(put(key, VALUE)).await.expect("a create");
+    })
+    .await
+}
+
+/// Updates keys that are there, each task its own; returns how many a second.
+pub async fn updates(store: &Store, tasks: usize) -> f64 {
+    repeat(store, tasks, move |store, task, n| async move {
+        let key = format!("/updates/{tasks}/{:08}", task * UPDATED + n % UPDATED);
+        let update = Op::put(key, vec![b'u'; VALUE], Expect::Anything);
+        store.commit(vec![update]).await.expect("an update");
     })
     .await
 }
@@ -58,7 +71,7 @@ where
             while started.elapsed() < FOR {
                 work(store.clone(), task, n).await;
                 n += 1;
-                // A get that never waits would let nobody else run.
+                // A get from memory never yields by itself.
                 if n.is_multiple_of(64) {
                     tokio::task::yield_now().await;
                 }
@@ -70,7 +83,7 @@ where
     count.load(Ordering::Relaxed) as f64 / started.elapsed().as_secs_f64()
 }
 
-/// Puts so many values of 1 KiB under a prefix.
+/// Puts some values of 1 KiB under a prefix.
 pub async fn fill(store: &Store, prefix: &str, values: usize) {
     fill_with(store, prefix, values, VALUE, 256).await;
 }
@@ -116,7 +129,8 @@ pub async fn old_range(store: &Store, round: usize) -> Duration {
     took
 }
 
-/// Puts one value after the other, each when all watchers have seen the one before; returns how long each took to the last.
+/// Puts values one after the other, each after all watches have delivered the one before; returns the time from each put
+/// to the last watch.
 pub async fn watch(store: &Store, watchers: usize) -> Vec<Duration> {
     let (seen, mut arrivals) = tokio::sync::mpsc::unbounded_channel();
     let mut running = JoinSet::new();

@@ -111,7 +111,7 @@ pub(crate) struct Reader {
     /// The hash of everything read.
     hash: Box<Xxh3>,
     length: u64,
-    /// What was read so far.
+    /// The part that was read so far.
     pub backup: Backup,
 }
 
@@ -150,7 +150,7 @@ impl Reader {
         record.map(Some).ok_or_else(|| damaged(&self.path, "a record cannot be read"))
     }
 
-    /// Reads to the end; says what is there.
+    /// Reads to the end; returns what the backup holds.
     pub fn verify(mut self) -> Result<Backup> {
         while self.next()?.is_some() {}
         Ok(self.backup)

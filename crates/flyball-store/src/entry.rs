@@ -1,4 +1,4 @@
-//! What readers and watchers get.
+//! Entries, which reads return, and events, which watches return.
 
 #[cfg(any(feature = "etcd", feature = "testing"))]
 use crate::Value;
@@ -15,7 +15,7 @@ pub struct Entry {
     pub revision: u64,
     /// Where in `value` the decimal `revision` stands.
     pub revision_at: Option<usize>,
-    /// The revision at which the key came into being.
+    /// The revision that created the key.
     pub created: u64,
 }
 
@@ -60,8 +60,8 @@ pub struct Event {
     pub value: Option<Bytes>,
     /// The new value, or the removed one stamped with the revision of its removal.
     pub last: Bytes,
-    /// What was there before.
+    /// The entry before the change.
     pub previous: Option<Entry>,
-    /// Whether the key came into being.
+    /// Whether the key was created.
     pub created: bool,
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, as far as a caller can act on it.
+//! The errors of the store, as far as a caller can act on them.
 
 use crate::{Entry, Expect};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use std::{
 /// A result of the store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why the store did not do as asked.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -31,10 +31,10 @@ pub enum Error {
         /// The revision of the store.
         current: u64,
     },
-    /// The watcher was too slow, and is ended; it may watch again after the last revision that it saw.
+    /// The watch was too slow, and is ended; it can be resumed after the last revision that it delivered.
     #[error("watch {}: ended because its events were not taken in time", text(prefix))]
     Lagged {
-        /// What was watched.
+        /// The prefix.
         prefix: Bytes,
     },
     /// A key was not as an operation expected; nothing was written.
@@ -42,9 +42,9 @@ pub enum Error {
     Conflict {
         /// The key.
         key: Bytes,
-        /// What was expected of it.
+        /// The expectation.
         expect: Expect,
-        /// What is there.
+        /// The entry found.
         current: Option<Box<Entry>>,
     },
     /// One commit names a key twice; nothing was written.
@@ -100,7 +100,7 @@ pub enum Error {
         /// The format that can be read.
         expected: &'static str,
     },
-    /// What the data directory holds is not what was written.
+    /// The files of the data directory are not as they were written.
     #[error("the data directory {} is damaged ({reason}): restore it from a backup, or move it away to start empty", path.display())]
     Damaged {
         /// The data directory.

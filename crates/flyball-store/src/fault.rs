@@ -12,7 +12,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How often each fault happens: once in so many operations, and never where it is 0.
+/// How often each fault happens: once in that many operations, never where it is 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// The seed of the choices.

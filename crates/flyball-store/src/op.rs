@@ -1,4 +1,4 @@
-//! What a commit asks for, and what it answers.
+//! The operations of a commit, and its answer.
 
 use crate::Entry;
 use bytes::Bytes;

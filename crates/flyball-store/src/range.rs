@@ -1,4 +1,4 @@
-//! What a range read asks for, and what it answers.
+//! Range reads and their answers.
 
 use crate::Entry;
 use bytes::Bytes;
@@ -10,7 +10,7 @@ pub struct Range {
     pub prefix: Bytes,
     /// Entries from this key on, inclusive.
     pub start: Option<Bytes>,
-    /// At most so many entries.
+    /// The most entries to read.
     pub limit: Option<usize>,
     /// As of this revision; the latest where `None`.
     pub revision: Option<u64>,
@@ -34,7 +34,7 @@ impl Range {
     }
 }
 
-/// Some entries, and how many more there are.
+/// Some entries, and the number of the remaining ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The entries, in the order of their keys.

@@ -191,20 +191,6 @@ mod tests {
     }
 
     #[test]
-    fn the_revision_is_written_where_the_value_wants_it() {
-        let entry = stamped(12).entry().unwrap();
-        assert_eq!(entry.value, "{\"rv\":\"12\"}");
-        assert_eq!((entry.revision, entry.revision_at, entry.created), (12, Some(7), 3));
-    }
-
-    #[test]
-    fn a_removed_entry_names_the_revision_of_its_removal() {
-        let entry = stamped(99).entry().unwrap().removed_at(100);
-        assert_eq!(entry.value, "{\"rv\":\"100\"}");
-        assert_eq!((entry.revision, entry.created), (100, 3));
-    }
-
-    #[test]
     fn a_header_is_the_same_version_without_its_value() {
         let (record, header) = (stamped(12), stamped(12).header_only());
         assert!(header.is_same(&record) && !header.has_value());

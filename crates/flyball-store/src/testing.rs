@@ -1,4 +1,4 @@
-//! What any store is compared with: a model of it as simple as can be, and random operations on both.
+//! A simple model of a store, and random operations on both, to compare every backend with.
 
 mod chance;
 mod commits;

@@ -21,7 +21,7 @@ async fn entries(store: &Store) -> Vec<Entry> {
     store.range(Range::default()).await.unwrap().entries
 }
 
-/// What a data directory holds, which nobody has open afterwards.
+/// The entries of a data directory, which is closed afterwards.
 async fn entries_in(path: &Path) -> Vec<Entry> {
     let store = Store::open(path).await.unwrap();
     let entries = entries(&store).await;

@@ -1,4 +1,4 @@
-//! What a data directory keeps, and which directories are refused.
+//! Data directories: what survives closing, and which directories are refused.
 #![allow(clippy::unwrap_used)]
 
 use flyball_store::{Error, Expect, Op, Options, Range, Store, Value};
@@ -18,7 +18,7 @@ async fn refusal(path: &Path) -> String {
     }
 }
 
-/// The revision of the store in a data directory, which nobody has open afterwards.
+/// The revision of the store in a data directory, which is closed afterwards.
 async fn revision(path: &Path) -> u64 {
     let store = Store::open(path).await.unwrap();
     store.close().await;
@@ -210,7 +210,7 @@ async fn a_missing_file_is_refused_and_nothing_is_thrown_away() {
 
 /// Nothing is kept in memory, and next to nothing of the past, so that whatever is replaced is removed at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn readers_find_every_value_while_others_are_replaced_and_forgotten() {
+async fn readers_find_every_value_while_others_are_replaced_and_compacted() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options { memory_bytes: 0, history_revisions: 3, ..Options::default() };
     let store = options.open(directory.path()).await.unwrap();

@@ -1,4 +1,4 @@
-//! What happens to a store on purpose, and what becomes of it: nothing acknowledged is lost.
+//! A store with injected faults: nothing acknowledged is lost.
 #![allow(clippy::unwrap_used)]
 
 use flyball_store::{
@@ -38,7 +38,7 @@ async fn a_store_in_doubt_does_as_its_model() {
     let chance = Chance::from_environment();
     let faults = doubts(chance.seed);
     let open = move || async move { Ok(faults.on(OPTIONS.memory())) }.boxed();
-    Model::new(open).forgetful().concurrent().run(chance, 20_000).await;
+    Model::new(open).volatile().concurrent().run(chance, 20_000).await;
 }
 
 #[tokio::test]
@@ -60,9 +60,9 @@ async fn a_lost_commit_is_not_there_and_an_unacknowledged_one_is() {
     let lost = Faults { lost: 1, ..Faults::default() }.on(Store::memory());
     assert!(matches!(put(&lost, "/a", "v").await, Err(Error::Unavailable { .. })));
     assert_eq!(lost.get("/a").await.unwrap(), None);
-    let untold = Faults { unacknowledged: 1, ..Faults::default() }.on(Store::memory());
-    assert!(matches!(put(&untold, "/a", "v").await, Err(Error::Unavailable { .. })));
-    assert_eq!(untold.get("/a").await.unwrap().unwrap().revision, 1);
+    let unacknowledged = Faults { unacknowledged: 1, ..Faults::default() }.on(Store::memory());
+    assert!(matches!(put(&unacknowledged, "/a", "v").await, Err(Error::Unavailable { .. })));
+    assert_eq!(unacknowledged.get("/a").await.unwrap().unwrap().revision, 1);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A disk that is full and a directory that is read-only, for real: in a process of its own, under limits of the system.
 #![allow(clippy::unwrap_used)]
 
-use flyball_store::{Error, Expect, Health, Op, Range, Store};
+use flyball_store::{Error, Expect, Op, Range, Store};
 use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
@@ -32,7 +32,7 @@ fn limited() -> Option<PathBuf> {
     std::env::var_os(DIRECTORY).map(PathBuf::from)
 }
 
-/// So many small values are written, and then one that is larger than any file may be.
+/// How many small values are written before one that is larger than any file may be.
 const SMALL: u64 = 100;
 
 async fn put(store: &Store, n: u64) -> Result<u64, Error> {
@@ -85,7 +85,7 @@ async fn fill(path: &Path) {
             Err(error) => {
                 assert!(put(&store, n).await.is_err());
                 assert!(store.get("/count").await.unwrap().is_some());
-                assert_eq!(store.health().await, Health::Healthy);
+                recovered(&store).await;
                 let small = Op::put("/without a restart", "v", Expect::Absent);
                 store.commit(vec![small]).await.unwrap();
                 store.close().await;
@@ -119,6 +119,16 @@ async fn a_store_without_file_descriptors_writes_again_when_there_are_some() {
     store.close().await;
 }
 
+/// Waits until a store that failed has tried the disk again.
+async fn recovered(store: &Store) {
+    let healthy = async {
+        while !store.health().await.is_healthy() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), healthy).await.expect("it does not recover");
+}
+
 async fn exhaust(path: &Path) {
     let store = Store::open(path).await.unwrap();
     let files: Vec<_> = std::iter::from_fn(|| fs::File::open("/dev/null").ok()).collect();
@@ -132,12 +142,7 @@ async fn exhaust(path: &Path) {
     let health = store.health().await;
     assert!(!health.is_healthy());
     drop(files);
-    let healthy = async {
-        while !store.health().await.is_healthy() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), healthy).await.expect("it does not recover");
+    recovered(&store).await;
     let value = Op::put("/0/after", "v", Expect::Absent);
     store.commit(vec![value]).await.unwrap();
     println!("\n> {}\n> {refused}\n> {health}", acknowledged + 1);

@@ -22,7 +22,7 @@ const OPERATIONS: usize = 100_000;
 #[tokio::test]
 async fn memory_does_as_its_model() {
     let open = || async { Ok(OPTIONS.memory()) }.boxed();
-    let model = Model::new(open).forgetful().history(HISTORY);
+    let model = Model::new(open).volatile().history(HISTORY);
     model.run(Chance::from_environment(), OPERATIONS).await;
 }
 

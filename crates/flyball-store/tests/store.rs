@@ -1,4 +1,4 @@
-//! What every store does, whatever keeps its values.
+//! The behaviour that all backends share.
 #![allow(clippy::unwrap_used)]
 
 use flyball_store::{Error, Event, Expect, Health, Op, Options, Range, Store, Value, Watch};
@@ -31,7 +31,7 @@ async fn keys(store: &Store, range: Range) -> Vec<String> {
         .collect()
 }
 
-/// Takes so many events, after which no other is there.
+/// Takes events, after which there is no other.
 async fn taken(watch: &mut Watch, count: usize) -> Vec<Arc<Event>> {
     let mut events = Vec::new();
     while events.len() < count {
@@ -377,7 +377,7 @@ async fn what_was_there_before_counts_too_where_a_watcher_is_slow() {
 }
 
 #[tokio::test]
-async fn a_slow_watcher_is_ended_and_delays_nobody() {
+async fn a_slow_watch_is_ended_and_delays_no_other() {
     on_each(Options { watch_bytes: 10_000, ..Options::default() }, async |store| {
         let mut slow = store.watch("/", 0).await.unwrap();
         let mut quick = store.watch("/", 0).await.unwrap();

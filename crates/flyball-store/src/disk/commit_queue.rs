@@ -26,15 +26,12 @@ pub(crate) enum Job {
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T>>;
 
-/// The callers' end. The writer ends when it is dropped.
+/// The callers' end. The writer ends when it is dropped; requests that are queued when the writer ends are dropped.
 pub(crate) struct CommitQueue(mpsc::Sender<Job>);
 
-/// The writer's end. Requests that are queued when it is dropped are dropped too.
-pub(crate) struct Receiver(mpsc::Receiver<Job>);
-
-pub(crate) fn commit_queue() -> (CommitQueue, Receiver) {
+pub(crate) fn commit_queue() -> (CommitQueue, mpsc::Receiver<Job>) {
     let (sender, receiver) = mpsc::channel(MAX_QUEUED);
-    (CommitQueue(sender), Receiver(receiver))
+    (CommitQueue(sender), receiver)
 }
 
 impl CommitQueue {
@@ -51,18 +48,16 @@ impl CommitQueue {
     }
 }
 
-impl Receiver {
-    /// Blocks until there is a request; returns it with those that are queued behind it. `None` where there will be none.
-    pub fn next_batch(&mut self) -> Option<Vec<Job>> {
-        let mut jobs = vec![self.0.blocking_recv()?];
-        let mut bytes = size(&jobs[0]);
-        while jobs.len() < MAX_BATCH && bytes < MAX_BATCH_BYTES {
-            let Ok(job) = self.0.try_recv() else { break };
-            bytes += size(&job);
-            jobs.push(job);
-        }
-        Some(jobs)
+/// Blocks until there is a request; returns it with those that are queued behind it. `None` where there will be none.
+pub(crate) fn next_batch(queue: &mut mpsc::Receiver<Job>) -> Option<Vec<Job>> {
+    let mut jobs = vec![queue.blocking_recv()?];
+    let mut bytes = size(&jobs[0]);
+    while jobs.len() < MAX_BATCH && bytes < MAX_BATCH_BYTES {
+        let Ok(job) = queue.try_recv() else { break };
+        bytes += size(&job);
+        jobs.push(job);
     }
+    Some(jobs)
 }
 
 fn size(job: &Job) -> usize {
@@ -89,11 +84,11 @@ mod tests {
         assert!((&mut commits).now_or_never().is_none());
         assert_eq!(queue.0.capacity(), 0, "further callers wait");
         for _ in 0..MAX_QUEUED / MAX_BATCH {
-            assert_eq!(receiver.next_batch().unwrap().len(), MAX_BATCH);
+            assert_eq!(next_batch(&mut receiver).unwrap().len(), MAX_BATCH);
         }
         let mut large = join_all((0..3).map(|_| commit(MAX_BATCH_BYTES / 2)));
         assert!((&mut large).now_or_never().is_none());
-        let batches = [receiver.next_batch().unwrap(), receiver.next_batch().unwrap()];
+        let batches = [next_batch(&mut receiver).unwrap(), next_batch(&mut receiver).unwrap()];
         assert_eq!(batches.map(|batch| batch.len()), [2, 1]);
         drop(receiver);
         assert!(commits.now_or_never().unwrap().iter().all(|answer| matches!(answer, Err(Error::Closed))));

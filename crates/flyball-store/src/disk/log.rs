@@ -97,9 +97,8 @@ impl Log {
         }
     }
 
-    /// Checks that there is space on the disk, and that a durable write succeeds.
-    pub fn probe(&self) -> Result<()> {
-        self.directory.probe()?;
+    /// Writes the checkpoint again, to check that a durable write succeeds.
+    pub fn rewrite(&self) -> Result<()> {
         let written = self.engine.write(&[], &[], &self.checkpoint);
         written.map_err(|error| Error::not_written(&self.directory.path, Arc::new(error)))
     }

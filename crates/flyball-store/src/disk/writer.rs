@@ -2,7 +2,7 @@
 //! applies, acknowledges and publishes them. A failed write is rolled back, and fjall is reopened, without a restart.
 
 use super::{
-    commit_queue::{Job, Receiver, Reply},
+    commit_queue::{Job, Reply, next_batch},
     directory::Directory,
     log::Log,
 };
@@ -12,17 +12,18 @@ use crate::{
     txn::{TxnResult, WriteBatch},
 };
 use std::{
+    io,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// How long requests are refused after a failure before the disk is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Opens a data directory, reports that, and serves requests until the store is closed or dropped.
-pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<SharedState>>, mut queue: Receiver) {
+pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<SharedState>>, mut queue: mpsc::Receiver<Job>) {
     let mut writer = match Writer::open(path, options) {
         Ok(writer) => writer,
         Err(error) => return drop(opened.send(Err(error))),
@@ -33,12 +34,12 @@ pub(crate) fn run(path: PathBuf, options: Options, opened: Reply<Arc<SharedState
     }
     let mut closing = Vec::new();
     while closing.is_empty()
-        && let Some(jobs) = queue.next_batch()
+        && let Some(jobs) = next_batch(&mut queue)
     {
         closing = writer.serve(jobs);
     }
     writer.close();
-    // A caller that does not wait for its answer any more is not told; the same holds for all replies below.
+    // Sending a reply fails only where the caller was cancelled; so it is here and below.
     closing.into_iter().for_each(|reply| drop(reply.send(Ok(()))));
 }
 
@@ -162,17 +163,19 @@ impl Writer {
         batch.closing
     }
 
-    /// Rolls a failed write back, reopens fjall, and checks whether the disk can be written; returns the error for the
-    /// callers of the failed write.
+    /// Rolls a failed write back, and reopens fjall, so that reads go on; returns the error for the callers of the write.
     fn fail(&mut self, error: fjall::Error) -> Error {
         let path = self.log.directory.path.clone();
-        let source = Arc::new(error);
-        let error = match self.log.roll_back() {
-            Ok(()) => Error::not_written(&path, source),
-            Err(_) => Error::Write { path, source },
+        let source: Arc<dyn std::error::Error + Send + Sync> = match error {
+            fjall::Error::Poisoned => Arc::new(io::Error::other("a flush or a compaction of fjall failed")),
+            error => Arc::new(error),
         };
-        let restored = self.log.reopen().and_then(|()| self.log.probe());
-        self.note(restored);
+        let error = match self.log.roll_back() {
+            Ok(()) => Error::not_written(&path, source.clone()),
+            Err(_) => Error::Write { path: path.clone(), source: source.clone() },
+        };
+        let reopened = self.log.reopen().and_then(|()| self.log.directory.probe());
+        self.note(reopened.and(Err(Error::not_written(&path, source))));
         error
     }
 
@@ -194,7 +197,7 @@ impl Writer {
             self.log.roll_back()?;
             self.log.reopen()?;
         }
-        self.log.probe()
+        self.log.rewrite()
     }
 
     fn note(&mut self, restored: Result<()>) {
@@ -210,7 +213,6 @@ impl Writer {
 
     fn health(&mut self) -> Health {
         if self.failure.is_none() && !self.log.engine.is_healthy() {
-            // A flush or a compaction failed in the background.
             self.fail(fjall::Error::Poisoned);
         }
         match &self.failure {
@@ -259,6 +261,13 @@ mod tests {
         String::from_utf8_lossy(&entry.value).into_owned()
     }
 
+    /// Checks the health as soon as the disk is tried again.
+    fn recovered(writer: &mut Writer) -> Health {
+        assert!(matches!(health(writer), Health::ReadOnly { .. }));
+        writer.failure.as_mut().unwrap().retry_at = Instant::now();
+        health(writer)
+    }
+
     fn health(writer: &mut Writer) -> Health {
         let (reply, mut health) = oneshot::channel();
         writer.serve(vec![Job::Health { reply }]);
@@ -276,7 +285,8 @@ mod tests {
             let text = commit(&mut writer, "lost").unwrap_err().to_string();
             assert!(text.contains("nothing was written"), "{text}");
             writer.log.injected = None;
-            assert_eq!((health(&mut writer), value(&writer)), (Health::Healthy, "one".into()));
+            assert_eq!(value(&writer), "one");
+            assert_eq!((recovered(&mut writer), value(&writer)), (Health::Healthy, "one".into()));
         }
         assert_eq!(writer.state.run(&query).unwrap().entries[0].value, "one");
         assert_eq!(commit(&mut writer, "two").unwrap(), 2);
@@ -297,14 +307,13 @@ mod tests {
         assert!(commit(&mut writer, "lost").is_err());
         writer.log.injected = None;
         assert!(matches!(commit(&mut writer, "refused"), Err(Error::NotWritten { .. })));
-        assert!(matches!(health(&mut writer), Health::ReadOnly { .. }));
+        assert!(matches!(recovered(&mut writer), Health::ReadOnly { .. }));
         assert_eq!(value(&writer), "one");
         std::fs::remove_dir(&probe).unwrap();
-        writer.failure.as_mut().unwrap().retry_at = Instant::now();
-        assert_eq!(health(&mut writer), Health::Healthy);
+        assert_eq!(recovered(&mut writer), Health::Healthy);
         // fjall's background work fails, and the next health check notices it.
         writer.log.engine.suspend();
-        assert_eq!(health(&mut writer), Health::Healthy);
+        assert_eq!(recovered(&mut writer), Health::Healthy);
         assert_eq!(commit(&mut writer, "two").unwrap(), 2);
     }
 

@@ -202,7 +202,7 @@ fn is_transient(status: &Status) -> bool {
     matches!(status.code(), Unavailable | DeadlineExceeded | Cancelled | Aborted | Unknown | Internal)
 }
 
-// etcd, api/v3rpc/rpctypes/error.go: ErrGRPCInvalidAuthToken, ErrGRPCUserEmpty, ErrGRPCAuthOldRevision. A watch is told in the
+// etcd, api/v3rpc/rpctypes/error.go: ErrGRPCInvalidAuthToken, ErrGRPCUserEmpty, ErrGRPCAuthOldRevision. A watch gets them in the
 // middle of a sentence (server/etcdserver/api/v3rpc/watch.go, recvLoop).
 fn is_token_refused(status: &Status) -> bool {
     let reasons = [
@@ -210,8 +210,8 @@ fn is_token_refused(status: &Status) -> bool {
         "user name is empty",
         "revision of auth store is old",
     ];
-    let is_told = |reason| status.message().ends_with(&format!("etcdserver: {reason}"));
-    status.code() == Code::Unauthenticated || reasons.into_iter().any(is_told)
+    let is_reason = |reason| status.message().ends_with(&format!("etcdserver: {reason}"));
+    status.code() == Code::Unauthenticated || reasons.into_iter().any(is_reason)
 }
 
 /// etcd-io/etcd#15220 and #17507, as kube-apiserver's `endpointSupportsRequestWatchProgress` decides it.

@@ -80,8 +80,8 @@ impl Remote {
         match op {
             Op::Put { key, value, expect } => {
                 answer().ok_or_else(corrupt)?;
-                let created = match (expect, expect != &Expect::Absent) {
-                    (_, false) => revision,
+                let created = match expect {
+                    Expect::Absent => revision,
                     _ => match answer() {
                         Some(Response::Range(range)) if range.kvs.len() == 1 => range.kvs[0].create_revision as u64,
                         _ => return Err(corrupt()),

@@ -1,4 +1,4 @@
-//! How etcd is reached, and what of it belongs to a store.
+//! The configuration of a store on etcd: endpoints, prefix, TLS and login.
 
 use super::Remote;
 use crate::{Error, Result, Store};
@@ -6,9 +6,9 @@ use bytes::Bytes;
 use std::time::Duration;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-/// A place in an etcd cluster; [`Etcd::open`] makes a store of it.
+/// The keys under a prefix in an etcd cluster; [`Etcd::open`] opens them as a store.
 ///
-/// Several processes may open the same place: all of them see the same values, revisions and changes.
+/// Several processes may open the same prefix: all of them see the same values, revisions and changes.
 #[derive(Clone)]
 pub struct Etcd {
     pub(super) endpoints: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Etcd {
     pub(super) watch_bytes: usize,
 }
 
-/// How an etcd that speaks TLS is known, and how it knows us; certificates and keys are PEM.
+/// The certificate authority of etcd's certificates, and the client's own certificate; all PEM.
 #[derive(Clone)]
 pub struct Tls {
     authority: Vec<u8>,
@@ -45,7 +45,7 @@ impl Etcd {
         Etcd { prefix: prefix.into(), ..self }
     }
 
-    /// Speaks TLS.
+    /// Uses TLS.
     pub fn tls(self, tls: Tls) -> Etcd {
         Etcd { tls: Some(tls), ..self }
     }
@@ -55,17 +55,17 @@ impl Etcd {
         Etcd { login: Some((name.into(), password.into())), ..self }
     }
 
-    /// Has etcd forget what is more than so many revisions ago; the default is 250,000.
+    /// Compacts etcd's history to this many revisions; the default is 250,000.
     pub fn history_revisions(self, revisions: u64) -> Etcd {
         Etcd { history_revisions: Some(revisions), ..self }
     }
 
-    /// Leaves it to others to have etcd forget.
+    /// Leaves compaction to others.
     pub fn without_compaction(self) -> Etcd {
         Etcd { history_revisions: None, ..self }
     }
 
-    /// Ends a watcher that has left so many bytes of events untaken.
+    /// Ends a watch that has more than this many bytes of events queued.
     pub fn watch_bytes(self, bytes: usize) -> Etcd {
         Etcd { watch_bytes: bytes, ..self }
     }
@@ -75,7 +75,7 @@ impl Etcd {
         Ok(Store::new(Remote::open(self).await?))
     }
 
-    /// What error messages call it.
+    /// The name in error messages.
     pub(super) fn name(&self) -> String {
         self.endpoints.join(",")
     }

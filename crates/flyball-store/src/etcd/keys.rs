@@ -1,16 +1,16 @@
-//! Keys and values as they are in etcd: a key behind the store's prefix; a value behind the place where its revision belongs,
-//! because etcd tells the revision only after the write.
+//! The encoding of keys and values in etcd: a key follows the store's prefix; a value follows the offset of its stamp, because
+//! etcd assigns the revision only with the write.
 
 use super::wire::KeyValue;
 use crate::{Entry, Value, entry::stamp};
 use bytes::Bytes;
 
-/// The format of values, their first byte; four bytes of the stamp's place follow.
+/// The format of values, their first byte; the offset of the stamp follows, in four bytes.
 const FORMAT: u8 = 1;
 const HEADER: usize = 5;
 const UNSTAMPED: u32 = u32::MAX;
 
-/// The part of etcd's keys that is one store's.
+/// The prefix of a store's keys in etcd.
 #[derive(Clone)]
 pub(crate) struct Keys(pub Bytes);
 

@@ -178,17 +178,17 @@ impl Remote {
         if known > compacted && self.probe(known).await.is_ok() {
             return Ok(known);
         }
-        let mut told = self.requested_oldest().await;
-        if let Err(status) = &told {
+        let mut oldest = self.requested_oldest().await;
+        if let Err(status) = &oldest {
             self.client.recover(status).await;
-            told = self.requested_oldest().await;
+            oldest = self.requested_oldest().await;
         }
-        let oldest = told.map_err(|status| self.client.error(status))?;
+        let oldest = oldest.map_err(|status| self.client.error(status))?;
         self.compacted.fetch_max(oldest, Ordering::Relaxed);
         Ok(oldest)
     }
 
-    /// Asks for the oldest revision; only the refusal of a watch names it.
+    /// Requests the oldest revision; only the refusal of a watch names it.
     async fn requested_oldest(&self) -> Result<u64, Status> {
         let create = WatchCreate {
             key: self.keys.outer(b""),
@@ -197,7 +197,7 @@ impl Remote {
         };
         let asked = WatchRequest { ask: Some(WatchAsk::Create(create)) };
         let requests = stream::iter([asked]).chain(stream::pending());
-        let told = async {
+        let oldest = async {
             let mut answers = self.client.watch(self.client.current(), requests).await?;
             while let Some(answer) = answers.message().await? {
                 if answer.compact_revision > 0 {
@@ -209,10 +209,10 @@ impl Remote {
             }
             Err(Status::unavailable("the watch ended"))
         };
-        // A member that has not forgotten yet what another one has tells of it instead.
-        timeout(MAX_ATTEMPT_TIME, told)
+        // A member that lags behind may not have compacted yet, and sends events instead.
+        timeout(MAX_ATTEMPT_TIME, oldest)
             .await
-            .unwrap_or_else(|_| Err(Status::unavailable("nothing is forgotten yet")))
+            .unwrap_or_else(|_| Err(Status::unavailable("nothing is compacted yet")))
     }
 
     /// Notes the revision that an answer names, and returns it.

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A sequence of choices (splitmix64).
 pub struct Chance {
-    /// What repeats the sequence.
+    /// The seed that repeats the sequence.
     pub seed: u64,
     state: u64,
 }
@@ -32,7 +32,7 @@ impl Chance {
         ((mixed ^ (mixed >> 31)) % end as u64) as usize
     }
 
-    /// Once in so many times.
+    /// Returns `true` once in `times` calls, on average.
     pub fn sometimes(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -1,4 +1,4 @@
-//! The commits of a model's run: some at once, and what must have come of them.
+//! The commits of a model's run: some at once, and the check of their outcomes.
 
 use super::{chance::Chance, model::Run};
 use crate::{Committed, Error, Expect, Op, Result, Store};
@@ -14,16 +14,16 @@ use std::{
 pub(super) enum Order {
     /// One after the other.
     AsSent,
-    /// As the store likes; the log of all that happens says how.
+    /// In an order that the store chooses; the watch on all keys shows it.
     AsCommitted,
 }
 
-/// Where nothing else is written; a commit there tells that the store answers again.
+/// A key that nothing else writes; a commit to it shows that the store answers again.
 const FENCE: &str = "/fence";
 
-/// How long a commit that nobody answered for may still be under way once the store answers again: a member of etcd that
-/// waits for a leader hands on what others sent it only when there is one.
-const UNDER_WAY: Duration = Duration::from_secs(1);
+/// How long a commit with an unknown outcome may still be in flight once the store answers again: a member of etcd forwards
+/// requests only when there is a leader.
+const MAX_IN_FLIGHT: Duration = Duration::from_secs(1);
 
 impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
     /// Commits some batches at once, which take effect in the order in which they are sent; returns how many.
@@ -43,7 +43,7 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
     }
 
     /// Commits some batches of different keys at once. What is acknowledged must have happened, as it was acknowledged;
-    /// what was refused must not; what nobody answered for may.
+    /// what was refused must not; what has an unknown outcome may.
     pub(super) async fn commit_in_any_order(&mut self, chance: &mut Chance) -> usize {
         let mut commits = self.commits(chance);
         let mut answers = join_all(commits.iter().map(|ops| self.store.commit(ops.clone()))).await;
@@ -77,7 +77,7 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
         count
     }
 
-    /// Commits until two in a row are answered for, so far apart that whatever nobody answered for came before the last one.
+    /// Commits until two in a row are answered, so far apart that every commit with an unknown outcome came before the last.
     async fn settle(&self, commits: &mut Vec<Vec<Op>>, answers: &mut Vec<Result<Committed>>) {
         let mut answered = 0;
         for fences in 0.. {
@@ -90,7 +90,7 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
             if answered == 2 {
                 return;
             }
-            tokio::time::sleep(UNDER_WAY).await;
+            tokio::time::sleep(MAX_IN_FLIGHT).await;
         }
     }
 

@@ -1,19 +1,19 @@
-//! A store as simple as can be: every version of every key, all of them kept.
+//! The model: every version of every key, all of them kept.
 
 use super::chance::Chance;
 use crate::{Committed, Entry, Error, Event, Expect, Op, Page, Range, Result, Value};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a store should hold.
+/// The expected contents of a store.
 #[derive(Default)]
 pub(crate) struct Expected {
     pub revision: u64,
     pub compacted: u64,
-    /// What happened since this was last emptied.
+    /// The events since this was last emptied.
     pub events: Vec<Event>,
     log: VecDeque<Event>,
-    /// By key, the revisions at which it changed and what it was from then on.
+    /// By key, the revisions at which it changed, and its entry from then on.
     versions: BTreeMap<Bytes, Vec<(u64, Option<Entry>)>>,
 }
 
@@ -23,13 +23,13 @@ impl Expected {
         Expected { revision, ..Expected::default() }
     }
 
-    /// Makes up a commit of different keys; some expect what is not so.
+    /// A random commit of different keys; some expectations are wrong.
     pub fn ops(&self, chance: &mut Chance) -> Vec<Op> {
         let keys: BTreeSet<_> = (0..=chance.below(3)).map(|_| key(chance)).collect();
         keys.into_iter().map(|key| self.op(key, chance)).collect()
     }
 
-    /// What a key was at a revision.
+    /// The entry of a key at a revision.
     pub fn get(&self, key: &[u8], revision: u64) -> Option<&Entry> {
         at(self.versions.get(key)?, revision)
     }
@@ -58,7 +58,7 @@ impl Expected {
         Op::put(key, value, expect)
     }
 
-    /// Does a commit, or says why not.
+    /// Applies a commit, or returns its conflict.
     pub fn commit(&mut self, ops: Vec<Op>) -> Result<Committed> {
         for op in &ops {
             let (key, expect) = (op.key(), op.expect());

@@ -1,4 +1,4 @@
-//! Random operations on a store and on a model of it: what one answers the other must.
+//! Runs random operations on a store and on its model, and compares the answers.
 
 use super::{
     chance::Chance,
@@ -9,7 +9,7 @@ use super::{
 use crate::{Error, Page, Range, Result, Store, Watch};
 use futures::future::BoxFuture;
 
-/// A comparison of a store with a model of it; what differs panics.
+/// A comparison of a store with its model; a difference panics.
 pub struct Model<O> {
     open: O,
     order: Order,
@@ -19,32 +19,32 @@ pub struct Model<O> {
 }
 
 impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Model<O> {
-    /// Compares what `open` opens: it keeps what was written, and takes commits in the order in which they are sent.
+    /// Compares the store that `open` opens: a durable one, which applies commits in the order in which they are sent.
     pub fn new(open: O) -> Model<O> {
         Model { open, order: Order::AsSent, is_durable: true, history: None }
     }
 
-    /// Expects nothing to be there when the store is opened again, so that it never is.
-    pub fn forgetful(self) -> Model<O> {
+    /// Never reopens the store, because it is not durable.
+    pub fn volatile(self) -> Model<O> {
         Model { is_durable: false, ..self }
     }
 
-    /// Expects the store to forget by itself what is more than so many revisions ago.
+    /// Expects the store to compact its history to this many revisions by itself.
     pub fn history(self, revisions: u64) -> Model<O> {
         Model { history: Some(revisions), ..self }
     }
 
-    /// Lets commits that are sent together take effect in any order, and some of them have an unknown outcome.
+    /// Allows commits that are sent together to be applied in any order, and to have an unknown outcome.
     pub fn concurrent(self) -> Model<O> {
         Model { order: Order::AsCommitted, ..self }
     }
 
-    /// Does so many random operations, or as many as `FLYBALL_OPERATIONS` says.
+    /// Runs random operations; `FLYBALL_OPERATIONS` overrides their number.
     pub async fn run(self, chance: Chance, operations: usize) {
         self.run_on(chance, operations, || false).await;
     }
 
-    /// Does so many, or as many as `FLYBALL_OPERATIONS` says, and goes on as long as more are wanted.
+    /// Runs random operations, and continues as long as more are wanted.
     pub async fn run_on(self, mut chance: Chance, operations: usize, is_more_wanted: impl Fn() -> bool) {
         let operations = match std::env::var("FLYBALL_OPERATIONS") {
             Ok(text) => text.parse().expect("FLYBALL_OPERATIONS is a number"),
@@ -67,13 +67,13 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Model<O> {
     }
 }
 
-/// A store, what it should be, and who watches it.
+/// A store, its model, and the watches on it.
 pub(super) struct Run<O> {
     pub model: Model<O>,
     pub store: Store,
     pub expected: Expected,
     pub watches: Vec<Watching>,
-    /// Everything that happens, for stores that decide on an order themselves.
+    /// A watch on all keys, for stores that choose the order of commits themselves.
     pub log: Watch,
     pub done: usize,
 }
@@ -101,7 +101,7 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
         self.follow().await;
     }
 
-    /// Learns how far the history reaches, and hands new events to the watches.
+    /// Compares the bound of the history, and passes new events to the watches.
     async fn follow(&mut self) {
         if let Some(bound) = self.model.history {
             let oldest = match self.store.watch("", 0).await {
@@ -170,7 +170,7 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
     }
 }
 
-/// Asks again as long as nobody answers.
+/// Repeats a request as long as the store does not answer.
 pub(super) async fn again<T>(ask: impl AsyncFn() -> Result<T>) -> Result<T> {
     for _ in 0..100 {
         match ask().await {

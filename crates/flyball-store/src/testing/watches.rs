@@ -9,7 +9,7 @@ use crate::{Error, Event, Result, Store, Watch};
 use futures::{FutureExt, future::BoxFuture};
 use std::collections::VecDeque;
 
-/// A watch, and what it has yet to hand out.
+/// A watch, and the events that it has yet to deliver.
 pub(super) struct Watching {
     watch: Watch,
     prefix: String,
@@ -17,14 +17,14 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    /// Notes an event that the watch will hand out, if it is one of its own.
+    /// Expects an event, if it is under the watch's prefix.
     pub fn expect(&mut self, event: &Event) {
         if event.key.starts_with(self.prefix.as_bytes()) {
             self.events.push_back(event.clone());
         }
     }
 
-    /// Takes some of what the watch has to hand out; `false` where it is ended because it was too far behind.
+    /// Takes some of the expected events; returns `false` where the watch is ended because it was too far behind.
     async fn take(&mut self, count: usize, compacted: u64) -> bool {
         for wanted in self.events.drain(..count) {
             let seen = self.watch.revision();
@@ -45,16 +45,16 @@ impl Watching {
     }
 }
 
-/// A watch may be ended only where it has not been told of everything up to what is forgotten. One whose keys are quiet is
-/// told how far it has seen everything now and then; where its connection breaks before that, nobody knows what it missed.
+/// A watch may be ended only where it has not advanced up to the compacted revision. One whose keys are quiet advances only
+/// with progress notifications; where its connection breaks before one, it may have missed changes.
 fn assert_behind(prefix: &str, seen: u64, compacted: u64, error: &Error) -> bool {
     let Error::Compacted { requested, .. } = error else {
         panic!("watch {prefix}: {error}");
     };
-    let told = seen.max(*requested);
+    let advanced = seen.max(*requested);
     assert!(
-        told < compacted,
-        "watch {prefix}: {error}, but it was told up to {told}, and {compacted} is forgotten"
+        advanced < compacted,
+        "watch {prefix}: {error}, but it advanced to {advanced}, and {compacted} is compacted"
     );
     false
 }
@@ -81,7 +81,7 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
         self.done += 1;
     }
 
-    /// Takes some or all of what a watch has to hand out.
+    /// Takes some or all of a watch's expected events.
     pub(super) async fn take(&mut self, chance: &mut Chance) {
         self.done += 1;
         if self.watches.is_empty() {
@@ -99,7 +99,7 @@ impl<O: Fn() -> BoxFuture<'static, Result<Store>>> Run<O> {
         }
     }
 
-    /// Goes on with each watch in a store that was opened again, where the history still reaches so far back.
+    /// Resumes each watch on a reopened store, where the history still reaches back far enough.
     pub(super) async fn resume(&mut self) {
         for mut watching in std::mem::take(&mut self.watches) {
             let after = watching.watch.revision();
