@@ -31,6 +31,15 @@ impl Kind {
         value
     }
 
+    /// What a read would show of an object of this version if it were stored.
+    pub(crate) fn unstored(&self, mut value: Value) -> Bytes {
+        if self.custom.is_some() {
+            to_storage_version(self, &mut value);
+            to_requested_version(self, &mut value);
+        }
+        object::encode_unstored(&value)
+    }
+
     /// An object of this version as it is stored.
     pub(crate) fn stored(&self, mut value: Value) -> flyball_store::Value {
         to_storage_version(self, &mut value);

@@ -113,7 +113,7 @@ impl Write<'_> {
         let exists = |name, existing| Attempt::Exists { name, is_generated, existing };
         if self.options.dry_run {
             return match request.store().get(&key).await {
-                Ok(None) => Ok(self.created(object::encode_unstored(&object))),
+                Ok(None) => Ok(self.created(self.request.kind.unstored(object))),
                 Ok(Some(entry)) => Ok(exists(name, Some(Box::new(entry)))),
                 Err(error) => request.store_failed(error),
             };
@@ -199,7 +199,7 @@ impl Write<'_> {
     ) -> Result<Attempt> {
         let request = self.request;
         if self.options.dry_run {
-            return Ok(self.updated(object::encode_unstored(&object)));
+            return Ok(self.updated(self.request.kind.unstored(object)));
         }
         let expect = Expect::Revision(entry.revision);
         let is_last = is_last_state(request, &object, live);
