@@ -77,7 +77,7 @@ fn rate(what: String, [mut ours, mut peer]: [Vec<f64>; 2], aim: Aim) -> Row {
     }
 }
 
-fn time(what: &str, [mut ours, mut peer]: [Vec<Duration>; 2], share: f64, aim: Aim) -> Row {
+pub(crate) fn time(what: &str, [mut ours, mut peer]: [Vec<Duration>; 2], share: f64, aim: Aim) -> Row {
     let (ours, peer) = (percentile(&mut ours, share), percentile(&mut peer, share));
     Row {
         what: what.into(),

@@ -35,7 +35,7 @@ pub(crate) async fn dispatch(request: Request) -> Response {
         Route::Missing(target) => nonresource::not_found(headers, &info.query, target),
         Route::NonResource => nonresource::respond(&context, &served, &parts).await,
     };
-    gzip::compress(headers, response)
+    gzip::compress(headers, response).await
 }
 
 async fn resource(mut request: ResourceRequest, body: RequestBody) -> Response {

@@ -1,43 +1,111 @@
-//! The lines of watches, shared: a change is put into its line once, however many watchers there are.
+//! What watchers share of a change: its attributes for selectors, the converted object and the encoded line are made
+//! once, however many watchers there are.
 
+use crate::endpoints::filter::Attributes;
+use crate::registry::{Kind, object};
 use crate::response::{Change, WatchEvent};
 use bytes::Bytes;
 use flyball_store::Event;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, OnceLock};
 
-/// How many lines are kept for watchers that are not quite as fast as the first.
-const KEPT: usize = 256;
+/// How many changes are kept, for watchers that are not quite as fast as the first.
+const MAX_EVENTS: usize = 256;
 
-/// The lines made last.
-#[derive(Default)]
-pub(crate) struct EncodedEventCache(Mutex<VecDeque<(Arc<Event>, Change, Bytes)>>);
+/// The changes seen last. Each has one slot, given by a hash, so that a lookup takes the lock of one slot.
+pub(crate) struct EncodedEventCache {
+    slots: Vec<Mutex<Option<Arc<CachedEvent>>>>,
+}
+
+impl Default for EncodedEventCache {
+    fn default() -> EncodedEventCache {
+        EncodedEventCache { slots: (0..MAX_EVENTS).map(|_| Mutex::default()).collect() }
+    }
+}
 
 impl EncodedEventCache {
-    /// A change of the store as watchers see it.
-    pub fn event(&self, event: &Arc<Event>, change: Change) -> WatchEvent {
-        WatchEvent {
-            change,
-            object: event.last.clone(),
-            frame: Some(self.frame(event, change)),
+    /// The shared form of a change, as watchers of a kind see it.
+    pub fn get(&self, kind: &Arc<Kind>, event: &Arc<Event>) -> Arc<CachedEvent> {
+        let mut hasher = DefaultHasher::new();
+        (Arc::as_ptr(kind), event.revision, &event.key).hash(&mut hasher);
+        let at = usize::try_from(hasher.finish() % MAX_EVENTS as u64).unwrap_or_default();
+        let mut slot = self.slots[at].lock().expect("no panic while held");
+        match &*slot {
+            Some(known) if known.is(kind, event) => known.clone(),
+            _ => slot.insert(Arc::new(CachedEvent::new(kind.clone(), event.clone()))).clone(),
+        }
+    }
+}
+
+/// One change in the version of a kind; each part is made when the first watcher needs it.
+pub(crate) struct CachedEvent {
+    kind: Arc<Kind>,
+    event: Arc<Event>,
+    last: OnceLock<Bytes>,
+    left: OnceLock<Option<Bytes>>,
+    attributes: OnceLock<Option<Attributes>>,
+    previous_attributes: OnceLock<Option<Attributes>>,
+    lines: [OnceLock<Bytes>; 3],
+}
+
+impl CachedEvent {
+    fn new(kind: Arc<Kind>, event: Arc<Event>) -> CachedEvent {
+        CachedEvent {
+            kind,
+            event,
+            last: OnceLock::new(),
+            left: OnceLock::new(),
+            attributes: OnceLock::new(),
+            previous_attributes: OnceLock::new(),
+            lines: Default::default(),
         }
     }
 
-    fn frame(&self, event: &Arc<Event>, change: Change) -> Bytes {
-        let mut frames = self.0.lock().expect("no panic while held");
-        let known = frames
-            .iter()
-            .rev()
-            .find(|(known, its_change, _)| Arc::ptr_eq(known, event) && *its_change == change);
-        if let Some((_, _, frame)) = known {
-            return frame.clone();
-        }
-        let frame = frame(change, &event.last);
-        if frames.len() == KEPT {
-            frames.pop_front();
-        }
-        frames.push_back((event.clone(), change, frame.clone()));
-        frame
+    fn is(&self, kind: &Arc<Kind>, event: &Event) -> bool {
+        Arc::ptr_eq(&self.kind, kind) && self.event.revision == event.revision && self.event.key == event.key
+    }
+
+    /// What selectors compare of the new state; none if the object was deleted.
+    pub fn attributes(&self) -> Option<&Attributes> {
+        let attributes = || self.event.value.is_some().then(|| Attributes::of(self.last()));
+        self.attributes.get_or_init(attributes).as_ref()
+    }
+
+    /// What selectors compare of the state before; none if the object was created.
+    pub fn previous_attributes(&self) -> Option<&Attributes> {
+        let attributes = || {
+            let previous = self.event.previous.as_ref()?;
+            Some(Attributes::of(self.kind.present(&previous.value, previous.revision)))
+        };
+        self.previous_attributes.get_or_init(attributes).as_ref()
+    }
+
+    /// The change as watchers see it.
+    pub fn event(&self, change: Change) -> WatchEvent {
+        let object = self.last();
+        let line = match change {
+            Change::Added => &self.lines[0],
+            Change::Modified => &self.lines[1],
+            _ => &self.lines[2],
+        };
+        let frame = Some(line.get_or_init(|| frame(change, &object)).clone());
+        WatchEvent { change, object, frame }
+    }
+
+    /// The change as watchers see it whose selectors the object does not match any more: its last state that did.
+    pub fn left(&self) -> Option<WatchEvent> {
+        let left = || {
+            let last = object::restamp(self.event.previous.as_ref()?, self.event.revision);
+            Some(self.kind.present(&last, self.event.revision))
+        };
+        let object = self.left.get_or_init(left).clone()?;
+        Some(WatchEvent::new(Change::Deleted, object))
+    }
+
+    /// The new state, or that in which the object was deleted, in the version of the kind.
+    fn last(&self) -> Bytes {
+        let convert = || self.kind.present(&self.event.last, self.event.revision);
+        self.last.get_or_init(convert).clone()
     }
 }
 
@@ -45,4 +113,40 @@ impl EncodedEventCache {
 pub fn frame(change: Change, object: &[u8]) -> Bytes {
     let head = format!("{{\"type\":\"{}\",\"object\":", change.name());
     [head.as_bytes(), object, b"}\n"].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flyball_schema::kinds;
+    use flyball_store::{Expect, Op, Store};
+
+    fn kind(plural: &str) -> Arc<Kind> {
+        let resources = &kinds::builtin().resources;
+        let found = resources.iter().find(|it| it.group.is_empty() && &*it.plural == plural);
+        Arc::new(Kind::built_in(found.unwrap().clone()))
+    }
+
+    async fn change(value: &'static str) -> Arc<Event> {
+        let store = Store::memory();
+        let mut watch = store.watch("", 0).await.unwrap();
+        store.commit(vec![Op::put("key", value, Expect::Absent)]).await.unwrap();
+        watch.next().await.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn watchers_of_a_kind_share_what_a_change_is_decoded_to() {
+        let (cache, pods, nodes) = (EncodedEventCache::default(), kind("pods"), kind("nodes"));
+        let event = change(r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n"}}"#).await;
+        // A watch that reads the history has an event of its own for the same change.
+        let again = Arc::new((*event).clone());
+
+        let (first, second) = (cache.get(&pods, &event), cache.get(&pods, &again));
+
+        assert!(Arc::ptr_eq(&first, &second));
+        assert!(std::ptr::eq(first.attributes().unwrap(), second.attributes().unwrap()));
+        let lines = [first.event(Change::Added), second.event(Change::Added)].map(|event| event.frame.unwrap());
+        assert_eq!(lines[0].as_ptr(), lines[1].as_ptr());
+        assert!(!Arc::ptr_eq(&first, &cache.get(&nodes, &event)));
+    }
 }

@@ -1,20 +1,22 @@
-//! Which objects a list, a watch or a deletecollection means.
+//! The selectors of a list, a watch or a deletecollection, and what they compare of an object.
 
 use crate::registry::{Kind, object};
 use crate::request::context::ResourceRequest;
 use crate::request::options::ListOptions;
 use crate::status::{Result, Status};
+use bytes::Bytes;
+use flyball_schema::schema::Form;
 use flyball_schema::selector::{FieldSelector, LabelSelector};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
-/// Decides whether an object is meant.
+/// Selects objects by name, labels and fields.
 #[derive(Clone, Default)]
 pub(crate) struct Filter {
     labels: LabelSelector,
     fields: FieldSelector,
-    paths: HashMap<String, String>,
     name: Option<String>,
 }
 
@@ -25,51 +27,75 @@ impl Filter {
         let labels = LabelSelector::from_str(labels).map_err(|error| Status::bad_request(error.to_string()))?;
         let fields = options.field_selector.as_deref().unwrap_or_default();
         let fields = FieldSelector::from_str(fields).map_err(|error| Status::bad_request(error.to_string()))?;
-        let mut paths = HashMap::new();
         for requirement in &fields.requirements {
-            paths.insert(requirement.field.clone(), path_of(&request.kind, &requirement.field)?);
+            check_field(&request.kind, &requirement.field)?;
         }
         let path_name = request.target.name.clone();
         let name = path_name.or_else(|| fields.exact("metadata.name").map(str::to_owned));
-        Ok(Filter { labels, fields, paths, name })
+        Ok(Filter { labels, fields, name })
     }
 
-    /// Whether every object is meant.
+    /// Whether every object is selected.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty() && self.name.is_none()
     }
 
-    /// Whether an encoded object is meant.
-    pub fn matches(&self, bytes: &[u8]) -> bool {
-        if self.is_empty() {
-            return true;
-        }
-        let metadata = object::peek(bytes).metadata;
-        if self.name.as_deref().is_some_and(|name| name != metadata.name) {
-            return false;
-        }
-        self.labels.matches(metadata.labels.as_ref()) && (self.fields.is_empty() || self.matches_fields(bytes))
+    /// Whether an encoded object of a kind is selected.
+    pub fn selects(&self, kind: &Kind, object: impl FnOnce() -> Bytes) -> bool {
+        self.is_empty() || self.matches(kind, &Attributes::of(object()))
     }
 
-    fn matches_fields(&self, bytes: &[u8]) -> bool {
-        let object = object::decode(bytes);
-        let values: HashMap<&str, String> =
-            self.paths.iter().map(|(field, path)| (field.as_str(), text_at(&object, path))).collect();
-        self.fields.matches(|field| values.get(field).map_or("", String::as_str))
+    /// Whether an object of a kind with these attributes is selected.
+    pub fn matches(&self, kind: &Kind, attributes: &Attributes) -> bool {
+        if self.name.as_deref().is_some_and(|name| name != attributes.name) {
+            return false;
+        }
+        self.labels.matches(attributes.labels.as_ref())
+            && (self.fields.is_empty() || self.fields.matches(|field| attributes.field(kind, field)))
     }
 }
 
-/// Where a field that a selector names is in the object.
-fn path_of(kind: &Kind, field: &str) -> Result<String> {
-    if field == "metadata.name" || (field == "metadata.namespace" && kind.selects_namespace()) {
-        return Ok(field.to_owned());
+/// What selectors compare of one object: decoded once, however many selectors there are.
+pub(crate) struct Attributes {
+    object: Bytes,
+    name: String,
+    labels: Option<Map<String, Value>>,
+    fields: OnceLock<HashMap<String, String>>,
+}
+
+impl Attributes {
+    /// The attributes of an encoded object.
+    pub fn of(object: Bytes) -> Attributes {
+        let metadata = object::peek(&object).metadata;
+        let (name, labels) = (metadata.name.into_owned(), metadata.labels);
+        Attributes { object, name, labels, fields: OnceLock::new() }
     }
-    if let Some((_, path)) = kind.strategy.fields.iter().find(|(name, _)| *name == field) {
-        return Ok((*path).to_owned());
+
+    /// The value of a selectable field as selectors compare it. All fields are extracted when the first is asked for.
+    fn field(&self, kind: &Kind, field: &str) -> &str {
+        let fields = self.fields.get_or_init(|| {
+            let object = object::decode(&self.object);
+            let text = |(name, path): (String, String)| (name, text_at(kind, &object, &path));
+            selectable_fields(kind).map(text).collect()
+        });
+        fields.get(field).map_or("", String::as_str)
     }
-    let selectable = kind.custom.iter().flat_map(|custom| &custom.selectable_fields);
-    if let Some(path) = selectable.map(|path| path.trim_start_matches('.')).find(|path| *path == field) {
-        return Ok(path.to_owned());
+}
+
+/// The fields of a kind that selectors may name, and their paths.
+fn selectable_fields(kind: &Kind) -> impl Iterator<Item = (String, String)> {
+    let namespace = kind.selects_namespace().then_some("metadata.namespace");
+    let metadata = ["metadata.name"].into_iter().chain(namespace);
+    let metadata = metadata.map(|field| (field.to_owned(), field.to_owned()));
+    let declared = kind.strategy.fields.iter().map(|(name, path)| ((*name).to_owned(), (*path).to_owned()));
+    let custom = kind.custom.iter().flat_map(|custom| &custom.selectable_fields);
+    let custom = custom.map(|path| path.trim_start_matches('.').to_owned());
+    metadata.chain(declared).chain(custom.map(|path| (path.clone(), path)))
+}
+
+fn check_field(kind: &Kind, field: &str) -> Result<()> {
+    if selectable_fields(kind).any(|(name, _)| name == field) {
+        return Ok(());
     }
     let own_words = kind.custom.is_some() || !kind.strategy.fields.is_empty();
     Err(Status::bad_request(match own_words {
@@ -78,12 +104,24 @@ fn path_of(kind: &Kind, field: &str) -> Result<String> {
     }))
 }
 
-/// The value at a dotted path as selectors compare it; empty if there is none.
-fn text_at(object: &Value, path: &str) -> String {
+/// The value at a dotted path as selectors compare it. An absent field of a built-in kind has the zero value of its Go
+/// type; that of a custom resource is empty.
+// pkg/registry/*/strategy.go, ToSelectableFields; customresource/strategy.go, GetAttrs
+fn text_at(kind: &Kind, object: &Value, path: &str) -> String {
     match path.split('.').fold(object, |value, name| &value[name]) {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
         Value::Bool(flag) => flag.to_string(),
-        _ => String::new(),
+        _ if kind.custom.is_some() => String::new(),
+        _ => zero(kind, path).to_owned(),
+    }
+}
+
+fn zero(kind: &Kind, path: &str) -> &'static str {
+    let node = path.split('.').fold(kind.node(), |node, name| node?.field(name));
+    match node.map(|node| &node.schema().form) {
+        Some(Form::Boolean) => "false",
+        Some(Form::Integer | Form::Number) => "0",
+        _ => "",
     }
 }

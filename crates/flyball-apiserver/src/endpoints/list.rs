@@ -39,28 +39,29 @@ impl Found {
     }
 }
 
-/// Finds the objects that a request means.
+/// The most objects that are read together to find those that a selector matches.
+// apiserver/pkg/storage/etcd3/store.go, maxLimit
+const MAX_PAGE: usize = 10_000;
+
+/// Finds the objects that a request means, all at one revision.
 pub(crate) async fn find(request: &ResourceRequest, options: &ListOptions, filter: &Filter) -> Result<Found> {
     let prefix = request.kind.prefix(request.namespace());
     let mut page = Page::read(request, options, &prefix).await?;
-    // The watch cache, which answers for version 0, knows no pages.
-    let limit = if options.resource_version.as_deref() == Some("0") && !page.continued {
-        0
-    } else {
-        options.limit
-    };
+    // The watch cache of a real server, which answers for version 0, knows no pages.
+    let is_whole = options.resource_version.as_deref() == Some("0") && !page.continued;
+    let limit = Some(options.limit).filter(|limit| *limit > 0 && !is_whole);
     let mut found = Found {
         entries: Vec::new(),
         revision: 0,
         continue_: None,
         remaining: None,
     };
+    let mut size = limit;
     loop {
-        let wanted = (limit > 0).then(|| limit - found.entries.len());
         let range = Range {
             prefix: prefix.clone(),
             start: page.start.clone(),
-            limit: wanted,
+            limit: size,
             revision: page.revision,
         };
         let read = match request.store().range(range).await {
@@ -69,19 +70,30 @@ pub(crate) async fn find(request: &ResourceRequest, options: &ListOptions, filte
         };
         found.revision = read.revision;
         page.revision = Some(read.revision);
-        let last = read.entries.last().map(|entry| entry.key.clone());
-        let meant = |entry: &Entry| filter.matches(&request.kind.present(&entry.value, entry.revision));
-        found.entries.extend(read.entries.into_iter().filter(meant));
-        let Some(last) = last.filter(|_| read.more) else {
+        let (more, remaining) = (read.more, read.remaining);
+        let mut entries = read.entries.into_iter();
+        let mut last = None;
+        while limit.is_none_or(|limit| found.entries.len() < limit) {
+            let Some(entry) = entries.next() else { break };
+            last = Some(entry.key.clone());
+            let object = || request.kind.present(&entry.value, entry.revision);
+            if filter.selects(&request.kind, object) {
+                found.entries.push(entry);
+            }
+        }
+        let unread = entries.len() as u64 + remaining;
+        let Some(last) = last.filter(|_| more || unread > 0) else {
             return Ok(found);
         };
-        if found.entries.len() >= limit {
-            let revision = i64::try_from(read.revision).unwrap_or(i64::MAX);
+        if limit.is_some_and(|limit| found.entries.len() >= limit) {
+            let revision = i64::try_from(found.revision).unwrap_or(i64::MAX);
             found.continue_ = Some(page::token(revision, &last, &prefix));
-            found.remaining = Some(read.remaining);
+            found.remaining = Some(unread);
             return Ok(found);
         }
         page.start = Some(after(&last));
+        // Doubling keeps the number of reads logarithmic, however few objects match.
+        size = size.map(|size| size.saturating_mul(2).min(MAX_PAGE));
     }
 }
 

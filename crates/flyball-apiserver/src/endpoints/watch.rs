@@ -1,29 +1,28 @@
-//! GET of changes, for as long as the client listens.
+//! GET of changes, until the watch's timeout or until the client leaves.
+
+mod expiring;
+mod feed;
+mod initial;
 
 use crate::endpoints::filter::Filter;
-use crate::endpoints::page;
-use crate::registry::{Kind, object};
+use crate::registry::Kind;
 use crate::request::context::ResourceRequest;
 use crate::request::options::ListOptions;
 use crate::request::options::list::parse_resource_version;
 use crate::response::{ApiResponse, Change, WatchEvent};
-use crate::server::ApiServer;
 use crate::status::{Reason, Result, Status};
-use bytes::Bytes;
-use flyball_store::{Error, Event, Range, Watch};
+use expiring::Expiring;
+use feed::Feed;
+use flyball_store::Error;
 use futures::{StreamExt, stream};
 use http::StatusCode;
+use initial::Initial;
 use serde_json::json;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch::Receiver;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
-/// How often a watch says where it is, if it may.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// How long before its end a watch says where it is, if it may.
-const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// How long after its timeout a watch is released whose client does not read what it was sent.
+const RELEASE_AFTER: Duration = Duration::from_secs(5);
 
 /// Answers with the changes of what a request means.
 pub(crate) async fn watch(request: &ResourceRequest) -> Result<ApiResponse> {
@@ -43,185 +42,30 @@ pub(crate) async fn watch(request: &ResourceRequest) -> Result<ApiResponse> {
         });
     }
     let with_state = options.send_initial_events.unwrap_or(version == 0);
-    let (mut first, after) = match (with_state, version) {
-        (true, version) => initial(request, &options, &filter, version).await?,
-        (false, 0) => (Vec::new(), request.store().revision()),
-        (false, version) => (Vec::new(), version),
+    let (initial, after) = match (with_state, version) {
+        (true, version) => {
+            let initial = Initial::read(request, &options, version).await?;
+            let revision = initial.revision;
+            (Some(initial), revision)
+        }
+        (false, 0) => (None, request.store().revision()),
+        (false, version) => (None, version),
     };
     let prefix = request.kind.prefix(request.namespace());
-    let feed = match request.store().watch(prefix, after.min(request.store().revision())).await {
-        Ok(watch) => Some(Feed::new(request, filter, &options, watch, after)),
-        Err(Error::Compacted { requested, oldest }) => {
-            first.push(expired(requested, oldest));
-            None
+    let end = Instant::now() + timeout(&options);
+    let events = match request.store().watch(prefix, after.min(request.store().revision())).await {
+        Ok(watch) => {
+            let feed = Feed::new(request, filter, &options, (initial, watch), (after, end));
+            let events = stream::unfold(feed, |mut feed| async { Some((feed.next().await?, feed)) });
+            Expiring::new(events.boxed(), end + RELEASE_AFTER).boxed()
         }
+        Err(Error::Compacted { requested, oldest }) => stream::iter([expired(requested, oldest)]).boxed(),
         Err(error) => return request.store_failed(error),
     };
-    let live = stream::unfold(feed, |feed| async {
-        let mut feed = feed?;
-        let event = feed.next().await?;
-        Some((event, Some(feed)))
-    });
-    Ok(ApiResponse::Watch {
-        kind: request.kind.clone(),
-        events: stream::iter(first).chain(live).boxed(),
-    })
+    Ok(ApiResponse::Watch { kind: request.kind.clone(), events })
 }
 
-/// What there is, as if it had just been made, and the revision from which on changes follow.
-async fn initial(
-    request: &ResourceRequest,
-    options: &ListOptions,
-    filter: &Filter,
-    at_least: u64,
-) -> Result<(Vec<WatchEvent>, u64)> {
-    page::wait_for(request, at_least).await?;
-    let range = Range::prefix(request.kind.prefix(request.namespace()));
-    let page = match request.store().range(range).await {
-        Ok(page) => page,
-        Err(error) => return request.store_failed(error),
-    };
-    let present = |entry: flyball_store::Entry| request.kind.present(&entry.value, entry.revision);
-    let objects = page.entries.into_iter().map(present).filter(|object| filter.matches(object));
-    let mut events: Vec<WatchEvent> = objects.map(|object| WatchEvent::new(Change::Added, object)).collect();
-    if options.allow_watch_bookmarks {
-        let annotations = json!({"annotations": {"k8s.io/initial-events-end": "true"}});
-        events.push(bookmark(&request.kind, page.revision, annotations));
-    }
-    Ok((events, page.revision))
-}
-
-/// What goes on after the beginning of a watch.
-struct Feed {
-    server: ApiServer,
-    kind: Arc<Kind>,
-    filter: Filter,
-    watch: Watch,
-    /// The revision after which changes matter; it may be yet to come.
-    after: u64,
-    bookmarks: bool,
-    end: Instant,
-    wake: Pin<Box<Sleep>>,
-    /// Turns true when the kind, one of a CustomResourceDefinition, is not served any more.
-    withdrawn: Option<Receiver<bool>>,
-    over: bool,
-}
-
-impl Feed {
-    fn new(request: &ResourceRequest, filter: Filter, options: &ListOptions, watch: Watch, after: u64) -> Feed {
-        let end = Instant::now() + timeout(options);
-        let mut feed = Feed {
-            server: request.server.clone(),
-            kind: request.kind.clone(),
-            filter,
-            watch,
-            after,
-            bookmarks: options.allow_watch_bookmarks,
-            end,
-            wake: Box::pin(tokio::time::sleep_until(end)),
-            withdrawn: request.kind.custom.as_ref().map(|custom| custom.withdrawn.subscribe()),
-            over: false,
-        };
-        feed.sleep();
-        feed
-    }
-
-    /// The next change, bookmark or failure; none when the watch is over.
-    async fn next(&mut self) -> Option<WatchEvent> {
-        while !self.over {
-            tokio::select! {
-                biased;
-                event = self.watch.next() => match event? {
-                    Ok(event) => {
-                        if let Some(event) = self.seen(&event) {
-                            return Some(event);
-                        }
-                    }
-                    Err(error) => return self.failed(&error),
-                },
-                () = &mut self.wake => {
-                    if Instant::now() >= self.end {
-                        return None;
-                    }
-                    self.sleep();
-                    return Some(bookmark(&self.kind, self.watch.revision().max(self.after), json!({})));
-                }
-                () = withdrawn(&mut self.withdrawn) => return None,
-            }
-        }
-        None
-    }
-
-    /// What a change looks like through the filter.
-    fn seen(&self, event: &Arc<Event>) -> Option<WatchEvent> {
-        if event.revision <= self.after {
-            return None;
-        }
-        let change = match (event.created, &event.value) {
-            (true, _) => Change::Added,
-            (false, Some(_)) => Change::Modified,
-            (false, None) => Change::Deleted,
-        };
-        if self.filter.is_empty() {
-            return Some(self.whole(event, change));
-        }
-        let is_meant = event.value.as_ref().is_some_and(|value| self.means(value, event.revision));
-        let previous = event.previous.as_ref();
-        let was_meant = previous.is_some_and(|entry| self.means(&entry.value, entry.revision));
-        match (was_meant, is_meant) {
-            (false, false) => None,
-            (true, true) => Some(self.whole(event, Change::Modified)),
-            (false, true) => Some(self.whole(event, Change::Added)),
-            (true, false) if event.value.is_none() => Some(self.whole(event, Change::Deleted)),
-            (true, false) => {
-                let last = object::restamp(previous?, event.revision);
-                Some(WatchEvent::new(Change::Deleted, self.kind.present(&last, event.revision)))
-            }
-        }
-    }
-
-    fn means(&self, value: &Bytes, revision: u64) -> bool {
-        self.filter.matches(&self.kind.present(value, revision))
-    }
-
-    fn whole(&self, event: &Arc<Event>, change: Change) -> WatchEvent {
-        match self.kind.is_present(&event.last, event.revision) {
-            true => self.server.frames().event(event, change),
-            false => WatchEvent::new(change, self.kind.present(&event.last, event.revision)),
-        }
-    }
-
-    fn failed(&mut self, error: &Error) -> Option<WatchEvent> {
-        self.over = true;
-        match error {
-            Error::Compacted { requested, oldest } => Some(expired(*requested, *oldest)),
-            // Too slow, or the store is closing: the client watches again from where it was.
-            _ => None,
-        }
-    }
-
-    /// Sleeps until the next bookmark or the end.
-    fn sleep(&mut self) {
-        let now = Instant::now();
-        let last = self.end - BOOKMARK_BEFORE_END.min(self.end - now);
-        let mut until = self.end;
-        if self.bookmarks && last > now {
-            until = last.min(now + BOOKMARK_EVERY);
-        }
-        self.wake.as_mut().reset(until);
-    }
-}
-
-/// Waits until a kind is not served any more; for ever if it is a built-in one.
-async fn withdrawn(withdrawn: &mut Option<Receiver<bool>>) {
-    match withdrawn {
-        // A closed channel means the same: nothing serves the kind.
-        Some(withdrawn) => drop(withdrawn.wait_for(|withdrawn| *withdrawn).await),
-        None => std::future::pending().await,
-    }
-}
-
-/// When a watch ends: as the client says, else after half an hour to an hour.
+/// How long a watch lasts: what the client says, else half an hour to an hour.
 fn timeout(options: &ListOptions) -> Duration {
     match options.timeout_seconds {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
@@ -240,4 +84,38 @@ fn bookmark(kind: &Kind, revision: u64, metadata: serde_json::Value) -> WatchEve
 fn expired(requested: u64, oldest: u64) -> WatchEvent {
     let status = Status::expired(format!("too old resource version: {requested} ({oldest})"));
     WatchEvent::new(Change::Error, status.to_value().to_string().into())
+}
+
+/// The ERROR event of a watch that cannot go on; none where the client only has to watch again.
+fn failure(error: Error) -> Option<WatchEvent> {
+    match error {
+        Error::Compacted { requested, oldest } => Some(expired(requested, oldest)),
+        // A real server, too, closes slow watches, and all watches when it stops, without an event.
+        Error::Lagged { .. } | Error::Closed => None,
+        error => {
+            let status = Status::store_failed(error);
+            Some(WatchEvent::new(Change::Error, status.to_value().to_string().into()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn a_watch_that_cannot_be_read_any_more_says_so() {
+        let source = std::io::Error::other("a sector is gone");
+        let error = Error::Read { path: "data".into(), source: std::sync::Arc::new(source) };
+
+        let event = failure(error).unwrap();
+
+        let status: Value = serde_json::from_slice(&event.object).unwrap();
+        assert_eq!(
+            (event.change, &status["kind"], &status["code"]),
+            (Change::Error, &json!("Status"), &json!(500))
+        );
+        assert!(failure(Error::Closed).is_none());
+    }
 }

@@ -126,3 +126,56 @@ async fn a_limit_counts_what_was_selected() {
     assert_eq!((names(&page), names(&rest)), (vec!["b"], vec!["d"]));
     assert_eq!(page["metadata"]["remainingItemCount"], Value::Null);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_rare_label_is_found_in_few_reads() {
+    let (store, ranges) = crate::slow_store::counting(&flyball_store::Store::memory());
+    let server = Server::over(store).await;
+    for index in 0..1000 {
+        let labels = if index % 400 == 399 {
+            json!({"rare": "yes"})
+        } else {
+            json!({})
+        };
+        let map = json!({"metadata": {"name": format!("map-{index:04}"), "labels": labels}});
+        assert_eq!(server.post(MAPS, map).await.code, 201);
+    }
+    let before = ranges.load(std::sync::atomic::Ordering::SeqCst);
+
+    let first = server.get(&format!("{MAPS}?limit=1&labelSelector=rare%3Dyes")).await.body;
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    let second = server
+        .get(&format!("{MAPS}?limit=1&labelSelector=rare%3Dyes&continue={token}"))
+        .await
+        .body;
+
+    let names = [&first, &second].map(|list| list["items"][0]["metadata"]["name"].as_str().unwrap());
+    assert_eq!(names, ["map-0399", "map-0799"]);
+    let counts = [&first, &second].map(|list| list["items"].as_array().unwrap().len());
+    assert_eq!(counts, [1, 1]);
+    let reads = ranges.load(std::sync::atomic::Ordering::SeqCst) - before;
+    assert!(reads <= 2 * 10, "{reads} reads");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absent_field_has_its_zero_value() {
+    let server = Server::start().await;
+    for (name, spec) in [("open", json!({})), ("closed", json!({"unschedulable": true}))] {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec});
+        assert_eq!(server.post("/api/v1/nodes", node).await.code, 201);
+    }
+
+    for (selector, expected) in [("false", "open"), ("true", "closed")] {
+        let list = server
+            .get(&format!("/api/v1/nodes?fieldSelector=spec.unschedulable%3D{selector}"))
+            .await
+            .body;
+        let names: Vec<&str> = list["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["metadata"]["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, [expected]);
+    }
+}

@@ -70,7 +70,14 @@ async fn defaults_below_status_are_there_after_a_create() {
     assert_eq!(created.code, 201, "{}", created.body);
     let shown = server.get(&format!("{}/a", toys("v1"))).await.body;
     let list = server.get(&toys("v1")).await.body;
-    for object in [&created.body, &shown, &list["items"][0]] {
+    let dry = server
+        .post(
+            &format!("{}?dryRun=All", toys("v1")),
+            json!({"apiVersion": "example.dev/v1", "kind": "Toy", "metadata": {"name": "b"}}),
+        )
+        .await
+        .body;
+    for object in [&created.body, &shown, &list["items"][0], &dry] {
         assert_eq!(object["status"], json!({"observedGeneration": -1}));
     }
     assert_eq!(created.body["metadata"]["managedFields"].as_array().map(Vec::len), Some(1));

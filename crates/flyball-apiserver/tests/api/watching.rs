@@ -77,3 +77,36 @@ async fn a_watch_from_too_long_ago_is_told_so_in_an_event() {
     assert_eq!(event["object"]["reason"], "Expired");
     assert_eq!(watch.words().await, "end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_begins_with_more_objects_than_are_read_together() {
+    let server = Server::start().await;
+    for index in 0..2100 {
+        server.post(MAPS, json!({"metadata": {"name": format!("map-{index:04}")}})).await;
+    }
+
+    let mut watch = server.watch(&format!("{MAPS}?watch=true")).await;
+    assert_eq!(watch.words().await, "ADDED map-0000");
+    // What happens while the state is sent comes after it.
+    server.delete(&format!("{MAPS}/map-2000"), json!(null)).await;
+
+    for index in 1..2100 {
+        assert_eq!(watch.words().await, format!("ADDED map-{index:04}"));
+    }
+    assert_eq!(watch.words().await, "DELETED map-2000");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_by_field_sees_objects_come_and_go() {
+    let server = Server::start().await;
+    let node = |unschedulable: bool| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {"unschedulable": unschedulable}});
+    let mut watch = server.watch("/api/v1/nodes?watch=true&fieldSelector=spec.unschedulable%3Dfalse").await;
+
+    server.post("/api/v1/nodes", node(false)).await;
+    server.put("/api/v1/nodes/n", node(true)).await;
+    server.put("/api/v1/nodes/n", node(false)).await;
+
+    for expected in ["ADDED n", "DELETED n", "ADDED n"] {
+        assert_eq!(watch.words().await, expected);
+    }
+}

@@ -1,0 +1,82 @@
+//! The state with which a watch begins: one ADDED event per object, read page by page at one revision.
+
+use crate::endpoints::filter::Filter;
+use crate::endpoints::page;
+use crate::registry::Kind;
+use crate::request::context::ResourceRequest;
+use crate::request::options::ListOptions;
+use crate::response::{Change, WatchEvent};
+use crate::status::Result;
+use bytes::Bytes;
+use flyball_store::{Entry, Range, Store};
+use serde_json::json;
+use std::vec::IntoIter;
+
+/// How many objects are read together, and so held for a client that reads slowly.
+const PAGE: usize = 1_000;
+
+/// The objects that a watch has not sent yet.
+pub(super) struct Initial {
+    store: Store,
+    prefix: Bytes,
+    /// The revision of the state; changes follow after it.
+    pub revision: u64,
+    entries: IntoIter<Entry>,
+    /// Where the next page begins; none after the last one.
+    next: Option<Bytes>,
+    has_bookmark: bool,
+}
+
+impl Initial {
+    /// Reads the first page, at a revision or later.
+    pub async fn read(request: &ResourceRequest, options: &ListOptions, at_least: u64) -> Result<Initial> {
+        page::wait_for(request, at_least).await?;
+        let mut initial = Initial {
+            store: request.store().clone(),
+            prefix: request.kind.prefix(request.namespace()),
+            revision: 0,
+            entries: Vec::new().into_iter(),
+            next: None,
+            has_bookmark: options.allow_watch_bookmarks,
+        };
+        match initial.read_page(None).await {
+            Ok(()) => Ok(initial),
+            Err(error) => request.store_failed(error),
+        }
+    }
+
+    async fn read_page(&mut self, start: Option<Bytes>) -> flyball_store::Result<()> {
+        let range = Range {
+            prefix: self.prefix.clone(),
+            limit: Some(PAGE),
+            revision: start.is_some().then_some(self.revision),
+            start,
+        };
+        let page = self.store.range(range).await?;
+        self.revision = page.revision;
+        let last = page.entries.last().filter(|_| page.more);
+        self.next = last.map(|last| [&last.key, &b"\0"[..]].concat().into());
+        self.entries = page.entries.into_iter();
+        Ok(())
+    }
+
+    /// The next object that the filter selects, then the bookmark that ends the state, if the client wants it.
+    pub async fn next(&mut self, kind: &Kind, filter: &Filter) -> flyball_store::Result<Option<WatchEvent>> {
+        loop {
+            for entry in self.entries.by_ref() {
+                let object = kind.present(&entry.value, entry.revision);
+                if filter.selects(kind, || object.clone()) {
+                    return Ok(Some(WatchEvent::new(Change::Added, object)));
+                }
+            }
+            match self.next.take() {
+                Some(start) => self.read_page(Some(start)).await?,
+                None if std::mem::take(&mut self.has_bookmark) => {
+                    let annotations = json!({"annotations": {"k8s.io/initial-events-end": "true"}});
+                    return Ok(Some(super::bookmark(kind, self.revision, annotations)));
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+}
