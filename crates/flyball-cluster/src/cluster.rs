@@ -1,6 +1,8 @@
 //! A cluster in this process: an API server, and the controllers that work on it.
 
-use crate::{collector, deployment, kinds::Kinds, kubelet, namespace, node, replica_set, scheduler, service_account};
+use crate::{
+    collector, deployment, event_ttl, kinds::Kinds, kubelet, namespace, node, replica_set, scheduler, service_account,
+};
 use flyball::{EventPolicy, Operator, Running};
 use flyball_apiserver::{ApiServer, User};
 use flyball_store::Store;
@@ -67,6 +69,7 @@ fn operator(server: &ApiServer) -> Operator {
         .controller(replica_set::controller())
         .controller(namespace::controller(&kinds))
         .controller(service_account::controller())
+        .controller(event_ttl::controller())
         .controller(scheduler::controller())
         .controller(kubelet::controller())
         .controller(collector::definitions(&kinds))

@@ -7,6 +7,7 @@ mod claim;
 mod cluster;
 mod collector;
 mod deployment;
+mod event_ttl;
 mod kinds;
 mod kubelet;
 mod namespace;

@@ -41,9 +41,8 @@ const IDLE: IdleLimits = IdleLimits {
 /// How many headers a request may have; kube-apiserver limits their bytes only.
 const MAX_HEADERS: usize = 5000;
 
-/// How many bytes the head of a request may have.
-// net/http/server.go, DefaultMaxHeaderBytes
-const MAX_HEADER_BYTES: usize = 1024 * 1024;
+/// How many bytes the headers of an HTTP/2 request may have: a URI of 64 KiB, and as much again.
+const MAX_HTTP2_HEADER_BYTES: u32 = 128 * 1024;
 
 /// Serves one connection until either side ends it.
 pub(crate) async fn run<S>(
@@ -106,13 +105,12 @@ fn builder(protocol: Option<&[u8]>) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(MAX_HEADER_WAIT)
-        .max_headers(MAX_HEADERS)
-        .max_buf_size(MAX_HEADER_BYTES);
+        .max_headers(MAX_HEADERS);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(1000)
-        .max_header_list_size(MAX_HEADER_BYTES as u32)
+        .max_header_list_size(MAX_HTTP2_HEADER_BYTES)
         .keep_alive_interval(Some(Duration::from_secs(30)))
         .adaptive_window(true);
     match protocol {

@@ -4,6 +4,7 @@
 
 mod collector;
 mod deployment;
+mod event;
 mod namespace;
 mod node;
 mod replica_set;
