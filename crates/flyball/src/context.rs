@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod condition;
+pub(crate) mod declared;
 pub(crate) mod drift;
 pub(crate) mod finalizer;
 pub(crate) mod own;
@@ -19,6 +20,7 @@ pub(crate) use round::Round;
 use crate::cache::kind::{Kind, Scope};
 use crate::cache::object::{Object, Owner};
 use crate::cache::{Mirror, ReadError, decode};
+use crate::context::declared::DeclaredWrites;
 use crate::engine::shared::Shared;
 use crate::{Cache, Controlled, Controller, Event, Events, Key, Metrics, Readiness, Result, Why};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -43,6 +45,8 @@ pub struct Context {
     pub(crate) why: Why,
     /// What this reconcile has applied so far.
     pub(crate) round: Arc<Round>,
+    /// What the controller declares to write.
+    pub(crate) writes: Arc<DeclaredWrites>,
     /// Whether the controller keeps the condition `Ready`.
     pub(crate) ready_condition: bool,
     /// Whether this is the failure hook of an object that is not retried before it changes.

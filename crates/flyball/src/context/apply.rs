@@ -37,6 +37,9 @@ impl Context {
     /// as field manager: what others set beside it stays, what was applied before and is not any more goes. Nothing is
     /// sent if the same was applied before and the child has not changed since.
     ///
+    /// The kind must be declared with [`Controller::owns`](crate::Controller::owns), or with the verb `patch` by
+    /// [`Controller::needs`](crate::Controller::needs).
+    ///
     /// Fields that Rust's type of a built-in kind cannot leave out are not sent while they are empty.
     ///
     /// If the child was changed by others since the same was applied last, and is put back by this, the answer is
@@ -63,6 +66,10 @@ impl Context {
         C: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
     {
         let kind = Kind::of::<C>();
+        self.writes
+            .check_apply(&kind)
+            .inspect_err(|_| self.round.failed())
+            .map_err(Error::permanent)?;
         let child = serde_json::to_value(child).inspect_err(|_| self.round.failed())?;
         let adopted = self.adopt(&kind, child, ownership);
         let (key, mut child) = adopted.inspect_err(|_| self.round.failed()).map_err(Error::permanent)?;

@@ -85,6 +85,7 @@ impl Context {
         C: Resource<DynamicType = (), Scope: 'static>,
     {
         let kind = Kind::of::<C>().metadata();
+        self.writes.check_owned("prune", &kind).map_err(Error::permanent)?;
         if self.round.failed.load(Ordering::Relaxed) {
             return Err(Error::retry(Incomplete(kind.name().into())));
         }

@@ -1,6 +1,7 @@
 //! Runs a controller: takes objects from its queue, reconciles them side by side, and decides when each comes back.
 
 use crate::cache::{Followed, Mirror};
+use crate::context::declared::DeclaredWrites;
 use crate::context::finalizer::{self, Stage};
 use crate::declare::controller::ControllerSpec;
 use crate::declare::error::Outcome;
@@ -49,6 +50,7 @@ pub(crate) struct Desk {
     /// What the controller needs followed for as long as it runs.
     _followed: Vec<Arc<Followed>>,
     finalizer: String,
+    writes: Arc<DeclaredWrites>,
     ids: Ids,
 }
 
@@ -75,6 +77,7 @@ impl Desk {
         let (queue, mirror) = (control.queue.clone(), control.mirror.clone());
         let cache = operator.cache.selecting(&controller.selections);
         let finalizer = finalizer::name(&operator.name);
+        let writes = Arc::new(DeclaredWrites::of(&controller));
         Desk {
             controller,
             operator,
@@ -84,6 +87,7 @@ impl Desk {
             cache,
             _followed: followed,
             finalizer,
+            writes,
             ids: Ids::default(),
         }
     }
@@ -176,6 +180,7 @@ impl Desk {
             id,
             why: job.why.clone(),
             round: Arc::default(),
+            writes: self.writes.clone(),
             ready_condition: self.controller.ready_condition,
             gave_up: false,
         };

@@ -135,7 +135,9 @@ async fn required_fields_that_an_author_leaves_unset_are_left_to_whoever_sets_th
     }))
     .unwrap();
     world.create(deployment).await;
-    let _running = world.run(&Operator::new("scaler").controller(Controller::new(scale))).await;
+    let _running = world
+        .run(&Operator::new("scaler").controller(Controller::new(scale).needs::<Deployment>(["patch"])))
+        .await;
     world.create(config_map("ada", "a", "1")).await;
 
     let replicas = |deployment: &Deployment| deployment.spec.as_ref().unwrap().replicas;
@@ -160,7 +162,8 @@ async fn a_child_that_cannot_belong_to_its_owner_is_refused_by_name() {
             Ok(Action::await_change())
         }
     };
-    let _running = world.run(&Operator::new("misfit").controller(Controller::new(reconcile))).await;
+    let controller = Controller::new(reconcile).owns::<Secret>().owns::<Namespace>().owns::<ConfigMap>();
+    let _running = world.run(&Operator::new("misfit").controller(controller)).await;
     world.create(config_map("ada", "a", "1")).await;
 
     let expected = [
@@ -430,5 +433,26 @@ async fn a_child_that_is_cached_in_part_costs_no_request_either() {
         .merge::<ConfigMap>("ada", json!({ "metadata": { "labels": { "seen": "again" } } }))
         .await;
     pass(Duration::from_secs(1)).await;
+    assert_eq!(world.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undeclared_child_is_refused_with_the_line_to_add() {
+    let world = World::start().await;
+    let (sender, mut refusals) = mpsc::unbounded_channel();
+    let reconcile = move |_: Arc<ConfigMap>, ctx: Context| {
+        let sender = sender.clone();
+        async move {
+            sender.send(ctx.apply(Secret::default()).await.unwrap_err().to_string())?;
+            sender.send(ctx.prune::<Secret>().await.unwrap_err().to_string())?;
+            Ok(Action::await_change())
+        }
+    };
+    let _running = world.run(&Operator::new("forgetful").controller(Controller::new(reconcile))).await;
+    world.create(config_map("ada", "a", "1")).await;
+    for verb in ["apply", "prune"] {
+        let expected = format!("{verb} Secret: the controller does not own Secret: add `.owns::<Secret>()` to it");
+        assert_eq!(refusals.recv().await.unwrap(), expected);
+    }
     assert_eq!(world.writes(), [""; 0]);
 }

@@ -197,7 +197,7 @@ async fn a_controller_may_have_an_election_of_its_own() {
     } });
     world.create::<Lease>(serde_json::from_value(held).unwrap()).await;
     let operator = Operator::new("both")
-        .controller(Controller::new(note).election(Election::new("notes")))
+        .controller(Controller::new(note).owns::<Secret>().election(Election::new("notes")))
         .controller(Controller::new(copy).election(Election::new("copies")));
     let running = world.run(&operator).await;
     world.create(config_map("ada", "a", "1")).await;

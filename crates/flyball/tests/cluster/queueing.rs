@@ -247,7 +247,9 @@ async fn a_server_that_wants_to_be_left_alone_is() {
         let first = request.method() == "PATCH" && !std::mem::replace(&mut *refused.lock().unwrap(), true);
         first.then(|| crate::watching::too_many(42))
     });
-    let _running = world.run(&Operator::new("polite").controller(controller)).await;
+    let _running = world
+        .run(&Operator::new("polite").controller(controller.needs::<Secret>(["patch"])))
+        .await;
     world.create(config_map("ada", "a", "1")).await;
     let (_, _, first) = runs.recv().await.unwrap();
     let (_, why, second) = runs.recv().await.unwrap();

@@ -31,7 +31,9 @@ async fn slowly(_: Arc<ConfigMap>, ctx: Context) -> Result {
 #[tokio::test(start_paused = true)]
 async fn a_stop_lets_reconciles_end_and_begins_none() {
     let world = World::start().await;
-    let running = world.run(&Operator::new("slow").controller(Controller::new(slowly).concurrency(1))).await;
+    let running = world
+        .run(&Operator::new("slow").controller(Controller::new(slowly).owns::<Secret>().concurrency(1)))
+        .await;
     world.create(config_map("ada", "a", "1")).await;
     pass(Duration::from_secs(1)).await;
     world.create(config_map("bob", "a", "1")).await;
@@ -60,7 +62,7 @@ async fn a_reconcile_that_never_ends_does_not_hold_up_the_stop_forever() {
 #[tokio::test(start_paused = true)]
 async fn an_operator_that_is_dropped_does_nothing_more() {
     let world = World::start().await;
-    let operator = Operator::new("slow").controller(Controller::new(slowly));
+    let operator = Operator::new("slow").controller(Controller::new(slowly).owns::<Secret>());
     let running = world.run(&operator).await;
     world.create(config_map("ada", "a", "1")).await;
     pass(Duration::from_secs(1)).await;

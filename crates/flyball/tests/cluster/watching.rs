@@ -147,7 +147,7 @@ async fn a_list_that_hangs_is_given_up() {
         let hang = !std::mem::replace(&mut hung, true) && request.uri().path().ends_with("configmaps");
         hang.then(|| Response::new(Answer::stream(futures::stream::pending())))
     });
-    let operator = Operator::new("mirrorer").controller(Controller::new(mirror));
+    let operator = Operator::new("mirrorer").controller(Controller::new(mirror).needs::<Secret>(["patch"]));
     let _running = world.run(&operator).await;
     world.create(config_map("ada", "a", "1")).await;
     world.until("ada", |_: &Secret| true).await;
