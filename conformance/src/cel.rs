@@ -1,7 +1,9 @@
-//! CEL beside the real thing: validation rules on a kube-apiserver (`rules`, `decide`), cel-spec's tests (`spec`).
+//! CEL beside the real thing: validation rules on a kube-apiserver (`rules`, `decide`), cel-spec's tests (`spec`),
+//! random expressions on cel-go (`random`).
 
 pub mod canonical;
 pub mod decide;
+pub mod random;
 pub mod rules;
 pub mod spec;
 pub mod textproto;
@@ -27,4 +29,12 @@ fn language() -> Env {
         Library::Bindings,
     ])
     .quoted_identifiers()
+}
+
+/// The environment of a CustomResourceDefinition's rules.
+fn kubernetes() -> Env {
+    Env::new([Library::Standard, Library::Optional(u32::MAX), Library::TwoVariables])
+        .homogeneous_literals()
+        .validated_literals()
+        .kubernetes_costs()
 }

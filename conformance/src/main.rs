@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 use conformance::answers;
-use conformance::cel::{self, decide, rules, spec};
+use conformance::cel::{self, decide, random, rules, spec};
 use conformance::corpus::{self, ask, family, recorded};
 use conformance::count;
 use conformance::group;
@@ -57,6 +57,17 @@ enum Action {
         /// Only the tests whose `file/section/test` contains this
         #[arg(default_value = "")]
         text: String,
+    },
+    /// Evaluate random expressions with our CEL engine and with cel-go as Kubernetes configures it, and compare
+    CelRandom {
+        /// How many expressions
+        #[arg(long, default_value_t = 100_000)]
+        count: usize,
+        /// What decides them; another one each time by default
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Compare these expressions instead
+        expressions: Vec<String>,
     },
     /// Say how many cases there are of each sort
     Count,
@@ -119,6 +130,7 @@ async fn main() -> ExitCode {
             .map_err(|error| sentence(&error)),
         Some(Action::Count) => count(),
         Some(Action::CelSpec { text }) => cel_spec(&text),
+        Some(Action::CelRandom { count, seed, expressions }) => cel_random(count, seed, &expressions),
         Some(Action::Observe) => observe().await,
         Some(Action::ObserveCel { text }) => observe_cel(&text).await,
         Some(Action::Leadership(options)) => leadership::run(&options).await,
@@ -195,6 +207,19 @@ fn cel_spec(text: &str) -> Result<(), String> {
     match report.counts().failed {
         0 => Ok(()),
         failed => Err(format!("{failed} tests of cel-spec failed")),
+    }
+}
+
+fn cel_random(count: usize, seed: Option<u64>, expressions: &[String]) -> Result<(), String> {
+    let seed = seed.unwrap_or_else(random::any_seed);
+    let report = match expressions {
+        [] => random::run(count, seed)?,
+        given => random::run_given(given, seed)?,
+    };
+    println!("{report}");
+    match report.differences() {
+        0 => Ok(()),
+        differences => Err(format!("{differences} expressions differ")),
     }
 }
 

@@ -16,7 +16,9 @@ use super::textproto::{self, Message};
 pub enum Outcome {
     /// It came out as cel-spec says.
     Passed,
-    /// It did not.
+    /// It came out as cel-go has it, which departs from cel-spec there.
+    AsCelGo,
+    /// It came out as neither says.
     Failed(String),
     /// It needs something that expressions in Kubernetes do not have.
     OutOfScope(&'static str),
@@ -27,6 +29,8 @@ pub enum Outcome {
 pub struct Counts {
     /// As cel-spec says.
     pub passed: usize,
+    /// As cel-go, which departs from cel-spec.
+    pub as_cel_go: usize,
     /// Not so.
     pub failed: usize,
     /// Not asked.
@@ -37,6 +41,7 @@ impl Counts {
     fn add(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Passed => self.passed += 1,
+            Outcome::AsCelGo => self.as_cel_go += 1,
             Outcome::Failed(_) => self.failed += 1,
             Outcome::OutOfScope(_) => self.out_of_scope += 1,
         }
@@ -67,22 +72,30 @@ impl Display for Report {
                 match outcome {
                     Outcome::Failed(how) => writeln!(formatter, "failed  {file}/{name}: {how}")?,
                     Outcome::OutOfScope(why) => *reasons.entry(why).or_default() += 1,
-                    Outcome::Passed => {}
+                    Outcome::Passed | Outcome::AsCelGo => {}
                 }
             }
         }
         for (reason, count) in reasons {
             writeln!(formatter, "out of scope: {count:4} {reason}")?;
         }
-        writeln!(formatter, "{:20} {:>8} {:>8} {:>14}", "file", "passed", "failed", "out of scope")?;
+        let heads = ["passed", "as cel-go", "failed", "out of scope"];
+        writeln!(
+            formatter,
+            "{:20} {:>8} {:>10} {:>8} {:>14}",
+            "file", heads[0], heads[1], heads[2], heads[3]
+        )?;
         for (file, tests) in &self.files {
             let mut counts = Counts::default();
             tests.iter().for_each(|(_, outcome)| counts.add(outcome));
-            let Counts { passed, failed, out_of_scope } = counts;
-            writeln!(formatter, "{file:20} {passed:>8} {failed:>8} {out_of_scope:>14}")?;
+            let Counts { passed, as_cel_go, failed, out_of_scope } = counts;
+            writeln!(formatter, "{file:20} {passed:>8} {as_cel_go:>10} {failed:>8} {out_of_scope:>14}")?;
         }
-        let Counts { passed, failed, out_of_scope } = self.counts();
-        write!(formatter, "\n{passed} passed, {failed} failed, {out_of_scope} out of scope")
+        let Counts { passed, as_cel_go, failed, out_of_scope } = self.counts();
+        write!(
+            formatter,
+            "\n{passed} passed, {as_cel_go} as cel-go, {failed} failed, {out_of_scope} out of scope"
+        )
     }
 }
 
@@ -99,7 +112,9 @@ pub fn run(text: &str) -> Result<Report, String> {
         let file = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let tests = read(&path)?;
         let asked = tests.iter().filter(|(name, _)| format!("{file}/{name}").contains(text));
-        let outcomes: Vec<_> = asked.map(|(name, test)| (name.clone(), run::outcome(test))).collect();
+        let outcomes: Vec<_> = asked
+            .map(|(name, test)| (name.clone(), run::outcome(&format!("{file}/{name}"), test)))
+            .collect();
         if !outcomes.is_empty() {
             report.files.insert(file, outcomes);
         }

@@ -36,12 +36,38 @@ const WELL_KNOWN: [&str; 14] = [
     "UInt64Value",
 ];
 
+/// Tests that cel-go does not pass, and what cel-go makes of them: Kubernetes does what cel-go does.
+const CEL_GO: [(&str, &str); 6] = [
+    ("fields/qualified_identifier_resolution/map_key_float", r#"{"int": "5"}"#),
+    ("fields/qualified_identifier_resolution/map_value_repeat_key", r#"{"int": "3"}"#),
+    (
+        "fields/qualified_identifier_resolution/map_value_repeat_key_heterogeneous",
+        r#"{"int": "1"}"#,
+    ),
+    ("optionals/optionals/map_null_entry_no_such_key", "false"),
+    ("optionals/optionals/map_present_key_invalid_field", "false"),
+    (
+        "type_deduction/legacy_nullable_types/null_assignable_to_abstract_parameter_candidate",
+        r#"{"optional": [{"int": "1"}]}"#,
+    ),
+];
+
 /// What becomes of a test.
-pub fn outcome(test: &Message) -> Outcome {
-    let prepared = match prepared(test) {
+pub fn outcome(name: &str, test: &Message) -> Outcome {
+    let mut prepared = match prepared(test) {
         Ok(prepared) => prepared,
         Err(reason) => return Outcome::OutOfScope(reason),
     };
+    let departure = CEL_GO.iter().find(|(departing, _)| *departing == name);
+    if let Some(value) = departure.and_then(|(_, value)| serde_json::from_str(value).ok()) {
+        prepared.expected = Expected::Value(value, None);
+        prepared.check_only = false;
+        return if prepared.judge() == Outcome::Passed {
+            Outcome::AsCelGo
+        } else {
+            prepared.judge()
+        };
+    }
     let judged = panic::catch_unwind(AssertUnwindSafe(|| prepared.judge()));
     judged.unwrap_or_else(|_| Outcome::Failed(format!("`{}` panics", prepared.text)))
 }
@@ -154,7 +180,7 @@ mod tests {
     use crate::cel::textproto;
 
     fn of(test: &str) -> Outcome {
-        outcome(&textproto::parse(test).unwrap())
+        outcome("file/section/test", &textproto::parse(test).unwrap())
     }
 
     #[test]

@@ -1,0 +1,187 @@
+//! The templates of random expressions by the type that they make. `«int»` is an operand, `«int|$a:int»` one that sees the
+//! variable `$a` of a comprehension. Every function of Kubernetes' libraries is here.
+// tidy: table
+
+/// What a type can be made of.
+#[rustfmt::skip]
+pub const TEMPLATES: [(&str, &[&str]); 21] = [
+    (
+        "bool",
+        &[
+            "«bool» && «bool»", "«bool» || «bool»", "!«bool»", "«bool» ? «bool» : «bool»", "(«bool»)",
+            "«int» == «int»", "«int» != «int»", "«int» < «int»", "«int» <= «int»", "«int» > «int»", "«int» >= «int»",
+            "«uint» < «uint»", "«uint» == «uint»", "«double» < «double»", "«double» == «double»", "«double» >= «double»",
+            "«int» < «double»", "«double» > «uint»", "«int» <= «uint»", "dyn(«int») == dyn(«double»)", "dyn(«uint») == dyn(«int»)",
+            "«string» == «string»", "«string» < «string»", "«string» >= «string»", "«bytes» == «bytes»", "«bytes» < «bytes»",
+            "«timestamp» < «timestamp»", "«timestamp» == «timestamp»", "«duration» <= «duration»", "«duration» == «duration»",
+            "«bool» == «bool»", "«bool» < «bool»", "«dyn» == «dyn»", "«dyn» != «dyn»", "«dyn» < «dyn»", "«dyn» == null",
+            "«list(int)» == «list(int)»", "«list(string)» != «list(string)»", "«map(string, int)» == «map(string, int)»",
+            "«int» in «list(int)»", "«string» in «list(string)»", "«string» in «map(string, int)»", "«dyn» in «list(int)»",
+            "«dyn» in [1, 2, 3]", "«string» in ['a', 'b', '12']", "«double» in «list(double)»", "«int» in [1, 2, 3]",
+            "has(md.a)", "has(mi.b)", "has(md.a.b)", "has(ms.k)", "has({'a': «int»}.a)", "has({'a': «int»}.b)",
+            "«string».startsWith(«string»)", "«string».endsWith(«string»)", "«string».contains(«string»)",
+            "«string».matches('^[a-z]+$')", "«string».matches(«string»)", "«string».matches('(?i)[[:alpha:]]\\\\d?')",
+            "«list(int)».all($a, «bool|$a:int»)", "«list(int)».exists($a, «bool|$a:int»)", "«list(int)».exists_one($a, «bool|$a:int»)",
+            "«list(string)».all($a, «bool|$a:string»)", "«map(string, int)».all($a, «bool|$a:string»)", "«dyn».all($a, «bool|$a:dyn»)",
+            "«map(string, int)».exists($a, «bool|$a:string»)", "«list(list(int))».exists($a, «bool|$a:list(int)»)",
+            "«list(int)».all($a, $b, «bool|$a:int|$b:int»)", "«map(string, int)».exists($a, $b, «bool|$a:string|$b:int»)",
+            "«list(string)».existsOne($a, $b, «bool|$a:int|$b:string»)", "«map(string, string)».exists_one($a, $b, «bool|$a:string|$b:string»)",
+            "«list(int)».isSorted()", "«list(string)».isSorted()", "«list(double)».isSorted()",
+            "sets.contains(«list(int)», «list(int)»)", "sets.equivalent(«list(string)», «list(string)»)", "sets.intersects(«list(int)», «list(int)»)",
+            "isURL(«string»)", "isIP(«string»)", "isCIDR(«string»)", "isQuantity(«string»)", "isSemver(«string»)", "isSemver(«string», true)",
+            "ip.isCanonical(«string»)", "«ip».isLoopback()", "«ip».isUnspecified()", "«ip».isGlobalUnicast()", "«ip».isLinkLocalUnicast()",
+            "«ip».isLinkLocalMulticast()", "«ip» == «ip»", "«cidr».containsIP(«ip»)", "«cidr».containsIP(«string»)",
+            "«cidr».containsCIDR(«cidr»)", "«cidr».containsCIDR(«string»)", "«cidr» == «cidr»", "«quantity».isInteger()",
+            "«quantity».isLessThan(«quantity»)", "«quantity».isGreaterThan(«quantity»)", "«quantity» == «quantity»",
+            "«semver».isLessThan(«semver»)", "«semver».isGreaterThan(«semver»)", "«semver» == «semver»", "«url» == «url»",
+            "«optional(int)».hasValue()", "«optional(string)».hasValue()", "«optional(int)» == «optional(int)»",
+            "«optional(list(string))».hasValue()", "bool(«string»)", "type(«dyn») == «type»", "«type» == «type»",
+        ],
+    ),
+    (
+        "int",
+        &[
+            "«int» + «int»", "«int» - «int»", "«int» * «int»", "«int» / «int»", "«int» % «int»", "-«int»", "(«int»)",
+            "«bool» ? «int» : «int»", "size(«string»)", "«string».size()", "size(«list(int)»)", "«map(string, int)».size()", "size(«bytes»)",
+            "int(«string»)", "int(«double»)", "int(«uint»)", "int(«timestamp»)", "«list(int)»[«int»]", "«list(int)»[0]",
+            "«map(string, int)»[«string»]", "«map(string, int)».a", "mi['b']", "«list(list(int))»[0][«int»]", "[«int», «int»][«int»]",
+            "{'a': «int», 'b': «int»}[«string»]", "{1: «int», 2: 3}[«int»]", "{true: «int»}[«bool»]",
+            "«timestamp».getFullYear()", "«timestamp».getMonth()", "«timestamp».getDate()", "«timestamp».getDayOfMonth()",
+            "«timestamp».getDayOfWeek()", "«timestamp».getDayOfYear()", "«timestamp».getHours()", "«timestamp».getMinutes('+02:30')",
+            "«timestamp».getSeconds()", "«timestamp».getMilliseconds()", "«timestamp».getHours('America/New_York')",
+            "«timestamp».getDate(«string»)", "«duration».getHours()", "«duration».getMinutes()", "«duration».getSeconds()",
+            "«duration».getMilliseconds()", "«string».indexOf(«string»)", "«string».indexOf(«string», «int»)",
+            "«string».lastIndexOf(«string»)", "«string».lastIndexOf(«string», «int»)", "«list(int)».sum()", "«list(int)».min()",
+            "«list(int)».max()", "«list(int)».indexOf(«int»)", "«list(string)».lastIndexOf(«string»)", "«ip».family()",
+            "«cidr».prefixLength()", "sign(«quantity»)", "«quantity».asInteger()", "«quantity».compareTo(«quantity»)",
+            "«semver».major()", "«semver».minor()", "«semver».patch()", "«semver».compareTo(«semver»)",
+            "«optional(int)».value()", "«optional(int)».orValue(«int»)",
+        ],
+    ),
+    (
+        "uint",
+        &[
+            "«uint» + «uint»", "«uint» - «uint»", "«uint» * «uint»", "«uint» / «uint»", "«uint» % «uint»", "uint(«int»)",
+            "uint(«string»)", "uint(«double»)", "«bool» ? «uint» : «uint»",
+        ],
+    ),
+    (
+        "double",
+        &[
+            "«double» + «double»", "«double» - «double»", "«double» * «double»", "«double» / «double»", "-«double»", "double(«int»)",
+            "double(«uint»)", "double(«string»)", "«list(double)»[«int»]", "«list(double)».sum()", "«list(double)».max()",
+            "«list(double)».min()", "«quantity».asApproximateFloat()", "«bool» ? «double» : «double»",
+        ],
+    ),
+    (
+        "string",
+        &[
+            "«string» + «string»", "string(«int»)", "string(«uint»)", "string(«double»)", "string(«bool»)", "string(«bytes»)",
+            "string(«timestamp»)", "string(«duration»)", "string(«ip»)", "string(«cidr»)", "string(«string»)", "(«string»)",
+            "«bool» ? «string» : «string»", "«list(string)»[«int»]", "«map(string, string)»[«string»]", "ms.k",
+            "«string».charAt(«int»)", "«string».lowerAscii()", "«string».upperAscii()", "«string».trim()",
+            "«string».replace(«string», «string»)", "«string».replace(«string», «string», «int»)", "«string».substring(«int»)",
+            "«string».substring(«int», «int»)", "«list(string)».join()", "«list(string)».join(«string»)", "strings.quote(«string»)",
+            "'%s|%d'.format([«string», «int»])", "'%s %s'.format([«dyn», «list(int)»])", "'%f %e'.format([«double», «double»])",
+            "'%.3f'.format([«double»])", "'%x %X %o %b'.format([«int», «string», «int», «int»])", "'%s %s'.format([«timestamp», «duration»])",
+            "'%s'.format([«map(string, int)»])", "'%d'.format([«dyn»])", "'%s'.format([«double»])", "'%s'.format([«bytes»])",
+            "«string».find('[0-9]+')", "«string».find(«string»)", "«url».getScheme()", "«url».getHost()", "«url».getHostname()",
+            "«url».getPort()", "«url».getEscapedPath()", "«list(string)».max()", "«list(string)».min()", "«optional(string)».value()",
+            "«optional(string)».orValue(«string»)", "«map(string, string)».k",
+        ],
+    ),
+    ("bytes", &["bytes(«string»)", "«bytes» + «bytes»", "«bool» ? «bytes» : «bytes»"]),
+    (
+        "timestamp",
+        &[
+            "timestamp(«string»)", "timestamp(«int»)", "«timestamp» + «duration»", "«duration» + «timestamp»", "«timestamp» - «duration»",
+            "timestamp(string(«timestamp»))", "«bool» ? «timestamp» : «timestamp»",
+        ],
+    ),
+    (
+        "duration",
+        &[
+            "duration(«string»)", "«duration» + «duration»", "«duration» - «duration»", "«timestamp» - «timestamp»",
+            "duration(string(«duration»))", "[«duration», «duration»].sum()", "[«duration», «duration»].max()",
+        ],
+    ),
+    (
+        "list(int)",
+        &[
+            "[«int», «int»]", "[«int»]", "[]", "«list(int)» + «list(int)»", "«list(int)».map($a, «int|$a:int»)",
+            "«list(int)».map($a, «bool|$a:int», «int|$a:int»)", "«list(int)».filter($a, «bool|$a:int»)",
+            "«list(string)».map($a, «int|$a:string»)", "«map(string, int)».map($a, «int|$a:string»)", "«list(list(int))»[«int»]",
+            "«list(list(int))».flatten()", "«list(int)».slice(«int», «int»)", "«list(int)».sort()", "«list(int)».distinct()",
+            "«list(int)».reverse()", "lists.range(«int» % 10)", "lists.range(3)", "«list(int)».sortBy($a, «int|$a:int»)",
+            "«list(int)».transformList($a, $b, «int|$a:int|$b:int»)", "«list(int)».transformList($a, $b, «bool|$a:int|$b:int», «int|$a:int|$b:int»)",
+            "«map(string, int)».transformList($a, $b, «int|$a:string|$b:int»).sort()", "«bool» ? «list(int)» : «list(int)»",
+            "[?«optional(int)», «int»]", "[«optional(int)», «optional(int)»].unwrapOpt()", "optional.unwrap([«optional(int)»])",
+        ],
+    ),
+    (
+        "list(string)",
+        &[
+            "[«string», «string»]", "[«string»]", "«list(string)» + «list(string)»", "«list(int)».map($a, «string|$a:int»)",
+            "«list(string)».filter($a, «bool|$a:string»)", "«map(string, int)».map($a, $a).sort()", "«string».split(«string»)",
+            "«string».split(«string», «int»)", "«string».split('')", "«string».findAll('[a-z]')", "«string».findAll('.', «int»)",
+            "«list(string)».sort()", "«list(string)».distinct()", "«list(string)».reverse()", "«list(string)».slice(0, «int»)",
+            "«list(string)».sortBy($a, size($a))", "«optional(list(string))».orValue(«list(string)»)", "«url».getQuery()['k']",
+        ],
+    ),
+    (
+        "list(double)",
+        &["[«double»]", "[«double», 0.5]", "«list(double)» + «list(double)»", "«list(int)».map($a, «double|$a:int»)", "«list(double)».filter($a, «bool|$a:double»)", "«list(double)».sort()", "«list(double)».distinct()"],
+    ),
+    ("list(list(int))", &["[«list(int)», «list(int)»]", "«list(list(int))» + [«list(int)»]", "«list(int)».map($a, [«int|$a:int»])", "«list(list(int))».reverse()", "[[«list(int)»]].flatten()"]),
+    (
+        "map(string, int)",
+        &[
+            "{'a': «int»}", "{'a': «int», «string»: «int»}", "{}", "«map(string, int)».transformMap($a, $b, «int|$a:string|$b:int»)",
+            "«map(string, int)».transformMap($a, $b, «bool|$a:string|$b:int», «int|$a:string|$b:int»)",
+            "«list(string)».transformMapEntry($a, $b, {$b: $a})", "{?«string»: «optional(int)»}", "«bool» ? «map(string, int)» : «map(string, int)»",
+        ],
+    ),
+    ("map(string, string)", &["{'k': «string»}", "{«string»: «string»}", "«map(string, string)».transformMap($a, $b, «string|$a:string|$b:string»)"]),
+    (
+        "dyn",
+        &["dyn(«int»)", "dyn(«string»)", "dyn(«double»)", "dyn(«bool»)", "dyn(«list(int)»)", "dyn(«map(string, int)»)", "«dyn».a", "«dyn»[«int»]", "«dyn»['a']", "md.a", "md[«string»]", "«dyn» + «dyn»", "«dyn» - «dyn»", "dyn(null)", "dyn(«uint»)", "dyn(«timestamp»)", "dyn(«optional(int)»)", "[dyn(«int»), dyn(«string»)][«int»]", "dyn(«quantity»)"],
+    ),
+    (
+        "optional(int)",
+        &["optional.of(«int»)", "optional.none()", "optional.ofNonZeroValue(«int»)", "«map(string, int)».?a", "«map(string, int)»[?«string»]", "«list(int)»[?«int»]", "«optional(int)».or(«optional(int)»)", "«optional(int)».optMap($a, «int|$a:int»)", "«optional(int)».optFlatMap($a, «optional(int)|$a:int»)", "«list(int)».first()", "«list(int)».last()"],
+    ),
+    ("optional(string)", &["optional.of(«string»)", "«map(string, string)».?k", "«list(string)»[?«int»]", "«list(string)».first()", "optional.ofNonZeroValue(«string»)", "«optional(string)».or(«optional(string)»)"]),
+    ("ip", &["ip(«string»)", "«cidr».ip()"]),
+    ("cidr", &["cidr(«string»)", "«cidr».masked()"]),
+    ("quantity", &["quantity(«string»)", "«quantity».add(«quantity»)", "«quantity».add(«int»)", "«quantity».sub(«quantity»)", "«quantity».sub(«int»)"]),
+    ("semver", &["semver(«string»)", "semver(«string», true)"]),
+];
+
+/// What a type has besides variables.
+#[rustfmt::skip]
+pub const LITERALS: [(&str, &[&str]); 24] = [
+    ("bool", &["true", "false"]),
+    ("int", &["0", "1", "-1", "2", "3", "5", "10", "9223372036854775807", "-9223372036854775808", "0x1F"]),
+    ("uint", &["0u", "1u", "7u", "18446744073709551615u", "0xFFu"]),
+    ("double", &["0.0", "1.0", "-2.5", "1e3", ".5", "1.7976931348623157e308"]),
+    ("string", &["''", "'a'", "\"b\"", "'ab,c'", "'äöü'", "r'\\d+'", "'1'", "'2.5'", "'1h'", "'k'", "'10.0.0.1'", "'\\n\\t\\x41\\u00e4'", "'1.2.3'", "'1Ki'", "'''x'y'''"]),
+    ("bytes", &["b''", "b'a'", "b'\\xff'", "b'ä'"]),
+    ("timestamp", &["timestamp('2023-01-01T00:00:00Z')", "timestamp('1969-12-31T23:59:59.5+01:00')", "timestamp(0)"]),
+    ("duration", &["duration('1s')", "duration('-1.5h')", "duration('0')"]),
+    ("list(int)", &["[]", "[1, 2, 3]", "[3, 1, 2, 1]"]),
+    ("list(string)", &["['a']", "['b', 'a', 'b']", "['x,y', '']"]),
+    ("list(double)", &["[1.5]", "[0.5, -1.0]"]),
+    ("list(list(int))", &["[[1], [2, 3]]", "[[]]"]),
+    ("map(string, int)", &["{'a': 1}", "{'b': 2, 'a': 1}"]),
+    ("map(string, string)", &["{'k': 'v'}", "{'a': 'b', 'k': ''}"]),
+    ("dyn", &["any", "md.b", "dyn(1)", "dyn('a')"]),
+    ("type", &["int", "string", "type(any)", "list", "map", "double", "type(1u)", "bool", "null_type", "timestamp", "type"]),
+    ("optional(int)", &["optional.none()", "optional.of(1)", "mi.?a"]),
+    ("optional(string)", &["optional.none()", "optional.of('a')", "ms.?k"]),
+    ("optional(list(string))", &["format.dns1123Label().validate(s)", "format.uri().validate(t)", "format.qualifiedName().validate(s)", "format.named('uuid').value().validate(t)", "format.date().validate(s)", "format.byte().validate(s)", "format.datetime().validate(s)", "format.labelValue().validate(t)", "format.dns1035Label().validate(t)"]),
+    ("ip", &["ip('127.0.0.1')", "ip('::1')", "ip('2001:db8::abcd')", "ip('224.0.0.1')"]),
+    ("cidr", &["cidr('10.0.0.0/8')", "cidr('2001:db8::/32')", "cidr('192.168.1.7/24')"]),
+    ("quantity", &["quantity('1')", "quantity('500m')", "quantity('1.5Gi')", "quantity('-2k')", "quantity('1e3')"]),
+    ("semver", &["semver('1.2.3')", "semver('1.2.3-rc.1+b')", "semver('0.0.0')"]),
+    ("url", &["url('https://u@example.com:80/a%20b?k=v&k=w')", "url(s)", "url('/a/b?x')", "url('http://[::1]:8080')"]),
+];
