@@ -27,14 +27,16 @@ fn language() -> Env {
         Library::Optional(u32::MAX),
         Library::TwoVariables,
         Library::Bindings,
+        Library::Strings(u32::MAX),
+        Library::Lists(u32::MAX),
+        Library::Math(u32::MAX),
+        Library::Sets,
+        Library::Encoders,
     ])
     .quoted_identifiers()
 }
 
 /// The environment of a CustomResourceDefinition's rules.
 fn kubernetes() -> Env {
-    Env::new([Library::Standard, Library::Optional(u32::MAX), Library::TwoVariables])
-        .homogeneous_literals()
-        .validated_literals()
-        .kubernetes_costs()
+    Env::kubernetes()
 }

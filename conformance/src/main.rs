@@ -66,6 +66,9 @@ enum Action {
         /// What decides them; another one each time by default
         #[arg(long)]
         seed: Option<u64>,
+        /// How many examples of each difference are shown
+        #[arg(long, default_value_t = 4)]
+        examples: usize,
         /// Compare these expressions instead
         expressions: Vec<String>,
     },
@@ -130,7 +133,9 @@ async fn main() -> ExitCode {
             .map_err(|error| sentence(&error)),
         Some(Action::Count) => count(),
         Some(Action::CelSpec { text }) => cel_spec(&text),
-        Some(Action::CelRandom { count, seed, expressions }) => cel_random(count, seed, &expressions),
+        Some(Action::CelRandom { count, seed, examples, expressions }) => {
+            cel_random(count, seed, examples, &expressions)
+        }
         Some(Action::Observe) => observe().await,
         Some(Action::ObserveCel { text }) => observe_cel(&text).await,
         Some(Action::Leadership(options)) => leadership::run(&options).await,
@@ -210,12 +215,13 @@ fn cel_spec(text: &str) -> Result<(), String> {
     }
 }
 
-fn cel_random(count: usize, seed: Option<u64>, expressions: &[String]) -> Result<(), String> {
+fn cel_random(count: usize, seed: Option<u64>, examples: usize, expressions: &[String]) -> Result<(), String> {
     let seed = seed.unwrap_or_else(random::any_seed);
-    let report = match expressions {
+    let mut report = match expressions {
         [] => random::run(count, seed)?,
         given => random::run_given(given, seed)?,
     };
+    report.examples = examples;
     println!("{report}");
     match report.differences() {
         0 => Ok(()),

@@ -19,8 +19,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/ext"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apimachinery/pkg/util/version"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
 )
@@ -36,6 +36,7 @@ type request struct {
 
 // answer is what became of it; which fields are there tells how far it got.
 type answer struct {
+	Panic    string  `json:"panic,omitempty"`
 	Invalid  string  `json:"invalid,omitempty"`
 	Type     string  `json:"type,omitempty"`
 	Program  string  `json:"program,omitempty"`
@@ -113,6 +114,12 @@ func newEnvironment(asked request) *cel.Env {
 }
 
 func decide(env *cel.Env, asked request) (result answer) {
+	defer func() {
+		// cel-go's validator of literals panics on some optional entries
+		if panicked := recover(); panicked != nil {
+			result = answer{Panic: fmt.Sprint(panicked)}
+		}
+	}()
 	ast, issues := env.Compile(asked.Expression)
 	if issues != nil && issues.Err() != nil {
 		return answer{Invalid: issues.String()}

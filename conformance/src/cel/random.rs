@@ -54,7 +54,7 @@ fn compare(mut requests: impl Iterator<Item = Request>, seed: u64) -> Result<Rep
                 let same = again
                     .iter()
                     .map(|answer| judge(request, answer))
-                    .find(|(found, _)| *found == Finding::Same);
+                    .find(|(found, _)| !matches!(found, Finding::Different(..)));
                 judged = same.unwrap_or(judged);
             }
             report.add(judged);

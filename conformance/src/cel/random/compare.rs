@@ -14,8 +14,6 @@ use crate::cel::canonical::{canonical, entries_of};
 
 /// What one evaluation of a rule may cost, in Kubernetes.
 const CALL_LIMIT: u64 = 1_000_000;
-/// How many examples of a cause are shown.
-const EXAMPLES: usize = 4;
 
 /// What became of one expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +34,8 @@ pub struct Report {
     values: usize,
     words: Vec<String>,
     different: BTreeMap<String, Vec<String>>,
+    /// How many examples of a cause are shown.
+    pub examples: usize,
 }
 
 impl Report {
@@ -47,6 +47,7 @@ impl Report {
             values: 0,
             words: Vec::new(),
             different: BTreeMap::new(),
+            examples: 4,
         }
     }
 
@@ -71,11 +72,11 @@ impl Display for Report {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         for (cause, examples) in &self.different {
             writeln!(formatter, "{} × {cause}", examples.len())?;
-            for example in examples.iter().take(EXAMPLES) {
+            for example in examples.iter().take(self.examples) {
                 writeln!(formatter, "    {}", example.replace('\n', "\n    "))?;
             }
         }
-        for example in self.words.iter().take(EXAMPLES) {
+        for example in self.words.iter().take(self.examples) {
             writeln!(formatter, "other words: {}", example.replace('\n', "\n    "))?;
         }
         let Self { seed, same, values, words, .. } = self;
@@ -89,6 +90,10 @@ impl Display for Report {
 
 /// Compares, and tells whether cel-go had a value.
 pub fn judge(request: &Request, theirs: &Answer) -> (Finding, bool) {
+    if !theirs.panic.is_empty() {
+        let how = format!("{}\ncel-go panics: {}", request.expression, theirs.panic);
+        return (Finding::OtherWords(how), false);
+    }
     let has_value = theirs.invalid.is_empty() && theirs.program.is_empty() && theirs.error.is_empty();
     let ours = panic::catch_unwind(AssertUnwindSafe(|| evaluated(request)));
     let finding = match ours {
@@ -143,7 +148,9 @@ fn compared(request: &Request, ours: &Answer, theirs: &Answer) -> Finding {
             };
             return different(format!("{stage}: {who}: {}", kind_of(message)), ours, theirs);
         }
-        if ours != theirs && kind_of(ours) != kind_of(theirs) {
+        // cel-go's list functions panic on arguments that are errors; it reports that instead of the argument's error
+        let panicked = theirs.starts_with("internal error: ");
+        if ours != theirs && kind_of(ours) != kind_of(theirs) && !panicked {
             return different(format!("{stage}: {} and {}", kind_of(theirs), kind_of(ours)), ours, theirs);
         }
         if ours != theirs {
@@ -175,10 +182,8 @@ fn used(request: &Request) -> Json {
 
 /// A message without what it quotes and counts.
 fn kind_of(message: &str) -> String {
-    // maps with keys of such types make cel-go panic, which it reports as this
-    const UNHASHABLE: &str = "internal error: runtime error: hash of unhashable type";
-    if message.starts_with(UNHASHABLE) || message.starts_with("unsupported key type") {
-        return "unsupported key type".into();
+    if message.starts_with("unknown time zone") {
+        return "unknown time zone".into();
     }
     let line = message.lines().next().unwrap_or_default();
     let line = line.trim_start_matches("ERROR: ");

@@ -36,6 +36,8 @@ pub struct Request {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Answer {
+    /// How it crashed.
+    pub panic: String,
     /// What is wrong with the syntax or the types.
     pub invalid: String,
     /// The type of the result.
