@@ -9,6 +9,7 @@ pub mod garden;
 pub mod group;
 pub mod leadership;
 pub mod ours;
+pub mod published;
 pub mod reference;
 pub mod report;
 pub mod requests;

@@ -11,6 +11,7 @@ use conformance::corpus::{self, ask, family, recorded};
 use conformance::count;
 use conformance::group;
 use conformance::leadership;
+use conformance::published;
 use conformance::reference::{Controllers, Error, Reference, Setup};
 use conformance::report::{Report, sentence};
 use conformance::requests::{self, record, script};
@@ -72,6 +73,12 @@ enum Action {
         /// Compare these expressions instead
         expressions: Vec<String>,
     },
+    /// Send the definitions and samples of published projects, which Go's module proxy serves, to both servers
+    Published {
+        /// Only the modules whose paths contain this
+        #[arg(default_value = "")]
+        text: String,
+    },
     /// Say how many cases there are of each sort
     Count,
     /// Send the scripts of `requests/` to both servers, ours on a real etcd instead of in memory
@@ -126,6 +133,7 @@ async fn main() -> ExitCode {
     let done = match arguments.action {
         None => return compare(&arguments.filters).await,
         Some(Action::Serve(options)) => serve(&options).await.map_err(|error| sentence(&error)),
+        Some(Action::Published { text }) => return published(&text).await,
         Some(Action::OnEtcd { text }) => return on_etcd(&text).await,
         Some(Action::Soak(soak)) => soak::run(&soak).await,
         Some(Action::Table) => table::write()
@@ -175,6 +183,16 @@ async fn on_etcd(text: &str) -> ExitCode {
     report.add("requests", findings, started.elapsed());
     println!("{report}");
     ExitCode::from(report.exit_code())
+}
+
+async fn published(text: &str) -> ExitCode {
+    match published::run(text).await {
+        Err(message) => failed(&message, 1),
+        Ok(report) => {
+            println!("{report}");
+            ExitCode::from(report.exit_code())
+        }
+    }
 }
 
 fn failed(message: &str, code: u8) -> ExitCode {
