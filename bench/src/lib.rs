@@ -1,5 +1,6 @@
 //! The same work on Flyball and on its peers: one module a group of measurements, one table for all of them.
 
+pub mod cel;
 pub mod crds;
 pub mod figure;
 pub mod frameworks;

@@ -1,7 +1,7 @@
 //! The `bench` command: the same work on Flyball and on its peers, in one run, printed as one table.
 
 use bench::{
-    crds,
+    cel, crds,
     frameworks::{self, Effort, Framework, Server},
     hello, kinds, reconciles,
     report::{self, Row},
@@ -35,7 +35,8 @@ struct Arguments {
 /// A group of measurements under one name.
 type Group = (&'static str, fn() -> Vec<Row>);
 
-const GROUPS: [Group; 7] = [
+const GROUPS: [Group; 8] = [
+    ("cel", cel::rows),
     ("crds", crds::rows),
     ("kinds", kinds::rows),
     ("hello", hello::rows),

@@ -117,11 +117,16 @@ impl<'a> Machine<'a, '_> {
         let accumulator = self.local(insert.slot).map(drop);
         self.charge(1)?;
         let mut args = smallvec::SmallVec::<[Value<'a>; 2]>::new();
-        for arg in &insert.args {
-            args.push(self.eval(arg)?);
+        let mut made = Ok(());
+        for (index, arg) in insert.args.iter().enumerate() {
+            match self.eval(arg) {
+                Ok(arg) => args.push(arg),
+                Err(error) if error.is_cancelled() || index + 1 < insert.args.len() => return Err(error),
+                Err(error) => made = Err(error),
+            }
         }
         self.charge(1)?;
-        accumulator?;
+        accumulator.and(made)?;
         let mut entries = match self.take(insert.slot)? {
             Value::Map(Map::Entries(entries)) => entries,
             Value::Map(map) => {

@@ -5,6 +5,7 @@ use crate::decl::{Function, Native, Overload};
 use crate::env::Env;
 use crate::eval::EvalError;
 use crate::typing::Type;
+use crate::value::time::Civil;
 use crate::value::{Duration, Value, convert, order};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -313,82 +314,82 @@ const CONVERSIONS: [(&str, &[Conversion]); 8] = [
 
 const TIMES: [(&str, &str, &str, Native); 24] = [
     ("getFullYear", "timestamp_to_year", "timestamp.() -> int", |args| {
-        civil(args, |time| time.year().into())
+        civil(args, |time| time.year)
     }),
     ("getFullYear", "timestamp_to_year_with_tz", "timestamp.(string) -> int", |args| {
-        civil(args, |time| time.year().into())
+        civil(args, |time| time.year)
     }),
     ("getMonth", "timestamp_to_month", "timestamp.() -> int", |args| {
-        civil(args, |time| i64::from(time.month()) - 1)
+        civil(args, |time| time.month - 1)
     }),
     ("getMonth", "timestamp_to_month_with_tz", "timestamp.(string) -> int", |args| {
-        civil(args, |time| i64::from(time.month()) - 1)
+        civil(args, |time| time.month - 1)
     }),
     ("getDayOfYear", "timestamp_to_day_of_year", "timestamp.() -> int", |args| {
-        civil(args, |time| i64::from(time.day_of_year()) - 1)
+        civil(args, |time| time.day_of_year)
     }),
     ("getDayOfYear", "timestamp_to_day_of_year_with_tz", "timestamp.(string) -> int", |args| {
-        civil(args, |time| i64::from(time.day_of_year()) - 1)
+        civil(args, |time| time.day_of_year)
     }),
     ("getDayOfMonth", "timestamp_to_day_of_month", "timestamp.() -> int", |args| {
-        civil(args, |time| i64::from(time.day()) - 1)
+        civil(args, |time| time.day - 1)
     }),
     (
         "getDayOfMonth",
         "timestamp_to_day_of_month_with_tz",
         "timestamp.(string) -> int",
-        |args| civil(args, |time| i64::from(time.day()) - 1),
+        |args| civil(args, |time| time.day - 1),
     ),
     ("getDate", "timestamp_to_day_of_month_1_based", "timestamp.() -> int", |args| {
-        civil(args, |time| time.day().into())
+        civil(args, |time| time.day)
     }),
     (
         "getDate",
         "timestamp_to_day_of_month_1_based_with_tz",
         "timestamp.(string) -> int",
-        |args| civil(args, |time| time.day().into()),
+        |args| civil(args, |time| time.day),
     ),
     ("getDayOfWeek", "timestamp_to_day_of_week", "timestamp.() -> int", |args| {
-        civil(args, day_of_week)
+        civil(args, |time| time.weekday)
     }),
     ("getDayOfWeek", "timestamp_to_day_of_week_with_tz", "timestamp.(string) -> int", |args| {
-        civil(args, day_of_week)
+        civil(args, |time| time.weekday)
     }),
     ("getHours", "timestamp_to_hours", "timestamp.() -> int", |args| {
-        civil(args, |time| time.hour().into())
+        civil(args, |time| time.hour)
     }),
     ("getHours", "timestamp_to_hours_with_tz", "timestamp.(string) -> int", |args| {
-        civil(args, |time| time.hour().into())
+        civil(args, |time| time.hour)
     }),
     ("getHours", "duration_to_hours", "duration.() -> int", |args| {
         span(args, 3_600_000_000_000)
     }),
     ("getMinutes", "timestamp_to_minutes", "timestamp.() -> int", |args| {
-        civil(args, |time| time.minute().into())
+        civil(args, |time| time.minute)
     }),
     ("getMinutes", "timestamp_to_minutes_with_tz", "timestamp.(string) -> int", |args| {
-        civil(args, |time| time.minute().into())
+        civil(args, |time| time.minute)
     }),
     ("getMinutes", "duration_to_minutes", "duration.() -> int", |args| {
         span(args, 60_000_000_000)
     }),
     ("getSeconds", "timestamp_to_seconds", "timestamp.() -> int", |args| {
-        civil(args, |time| time.second().into())
+        civil(args, |time| time.second)
     }),
     ("getSeconds", "timestamp_to_seconds_tz", "timestamp.(string) -> int", |args| {
-        civil(args, |time| time.second().into())
+        civil(args, |time| time.second)
     }),
     ("getSeconds", "duration_to_seconds", "duration.() -> int", |args| {
         span(args, 1_000_000_000)
     }),
     ("getMilliseconds", "timestamp_to_milliseconds", "timestamp.() -> int", |args| {
-        civil(args, |time| i64::from(time.millisecond()))
+        civil(args, |time| time.millisecond)
     }),
     (
         "getMilliseconds",
         "timestamp_to_milliseconds_with_tz",
         "timestamp.(string) -> int",
-        |args| civil(args, |time| i64::from(time.millisecond())),
+        |args| civil(args, |time| time.millisecond),
     ),
     ("getMilliseconds", "duration_to_milliseconds", "duration.() -> int", |args| {
         span(args, 1_000_000)
@@ -566,16 +567,12 @@ fn text_pair<'a>(args: &[Value<'a>], holds: fn(&str, &str) -> bool) -> Outcome<'
     }
 }
 
-fn civil<'a>(args: &[Value<'a>], part: fn(jiff::civil::DateTime) -> i64) -> Outcome<'a> {
+fn civil<'a>(args: &[Value<'a>], part: fn(Civil) -> i64) -> Outcome<'a> {
     match args {
         [Value::Timestamp(point)] => point.civil("UTC").map(|time| Value::Int(part(time))),
         [Value::Timestamp(point), Value::String(zone)] => point.civil(zone).map(|time| Value::Int(part(time))),
         _ => overload(),
     }
-}
-
-fn day_of_week(time: jiff::civil::DateTime) -> i64 {
-    time.weekday().to_sunday_zero_offset().into()
 }
 
 fn span<'a>(args: &[Value<'a>], unit: i64) -> Outcome<'a> {

@@ -208,7 +208,7 @@ impl Timestamp {
     }
 
     /// The date and time on a clock in this zone: an IANA name, or an offset such as `-08:00`.
-    pub(crate) fn civil(self, zone: &str) -> Result<jiff::civil::DateTime, EvalError> {
+    pub(crate) fn civil(self, zone: &str) -> Result<Civil, EvalError> {
         let offset = match zone.split_once(':') {
             None => self.named_offset(zone)?,
             Some((hours, minutes)) => {
@@ -221,8 +221,7 @@ impl Timestamp {
                 hours.saturating_mul(60).saturating_add(minutes).saturating_mul(60)
             }
         };
-        let time = datetime(self.seconds.saturating_add(offset), self.nanoseconds);
-        time.ok_or_else(|| EvalError::new("timestamp overflow"))
+        Ok(Civil::new(self.seconds.saturating_add(offset), self.nanoseconds))
     }
 
     fn named_offset(self, zone: &str) -> Result<i64, EvalError> {
@@ -255,18 +254,41 @@ fn date(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// The date and time so many seconds after 1970 began.
-fn datetime(seconds: i64, nanoseconds: u32) -> Option<jiff::civil::DateTime> {
-    let epoch = jiff::civil::date(1970, 1, 1);
-    let date = epoch.checked_add(jiff::Span::new().try_days(seconds.div_euclid(86_400)).ok()?).ok()?;
-    let second = seconds.rem_euclid(86_400);
-    let time = jiff::civil::Time::new(
-        (second / 3_600) as i8,
-        (second / 60 % 60) as i8,
-        (second % 60) as i8,
-        nanoseconds as i32,
-    );
-    Some(date.to_datetime(time.ok()?))
+/// A date and time on a clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Civil {
+    pub year: i64,
+    pub month: i64,
+    pub day: i64,
+    /// From zero.
+    pub day_of_year: i64,
+    /// From zero, Sunday.
+    pub weekday: i64,
+    pub hour: i64,
+    pub minute: i64,
+    pub second: i64,
+    pub millisecond: i64,
+}
+
+impl Civil {
+    fn new(seconds: i64, nanoseconds: u32) -> Civil {
+        let days = seconds.div_euclid(86_400);
+        let second = seconds.rem_euclid(86_400);
+        let (year, month, day) = date(days);
+        let passed = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+        let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+        Civil {
+            year,
+            month,
+            day,
+            day_of_year: passed[(month - 1) as usize] + day - 1 + i64::from(leap && month > 2),
+            weekday: (days + 4).rem_euclid(7),
+            hour: second / 3_600,
+            minute: second / 60 % 60,
+            second: second % 60,
+            millisecond: i64::from(nanoseconds) / 1_000_000,
+        }
+    }
 }
 
 /// A fraction of a second in nanoseconds, and what follows it.
@@ -371,8 +393,13 @@ mod tests {
     #[test]
     fn zones_are_names_or_offsets() {
         let point = Timestamp::parse("2009-02-13T23:31:30Z").expect("valid");
-        assert_eq!(point.civil("Asia/Kolkata").expect("known").hour(), 5);
-        assert_eq!(point.civil("-02:30").expect("an offset").minute(), 1);
+        assert_eq!(point.civil("Asia/Kolkata").expect("known").hour, 5);
+        assert_eq!(point.civil("-02:30").expect("an offset").minute, 1);
+        let last = Timestamp::parse("9999-12-31T23:59:59.999999999Z")
+            .expect("valid")
+            .civil("+02:30")
+            .expect("an offset");
+        assert_eq!((last.year, last.month, last.day_of_year, last.hour), (10_000, 1, 0, 2));
         assert_eq!(
             point.civil("Nowhere/Else").expect_err("unknown").message(),
             "unknown time zone Nowhere/Else"
