@@ -4,7 +4,7 @@ pub(crate) mod estimate;
 
 use crate::env::Options;
 use crate::eval::EvalError;
-use crate::value::{List, Map, Value};
+use crate::value::Value;
 
 /// The cost of making a list.
 pub(crate) const LIST_COST: u64 = 10;
@@ -78,6 +78,11 @@ impl CallCost {
         }
     }
 
+    /// Whether the cost is known only once the result is.
+    pub(crate) fn needs_result(self) -> bool {
+        matches!(self, CallCost::Joined | CallCost::MadeList)
+    }
+
     /// What one call cost.
     pub(crate) fn actual(self, args: &[Value<'_>], result: &Result<Value<'_>, EvalError>) -> u64 {
         let size = |place: usize| args.get(place).map_or(1, actual_size);
@@ -90,7 +95,7 @@ impl CallCost {
             CallCost::Concat => text(size(0) + size(1), TEXT_FACTOR),
             CallCost::Match => text(1 + size(0), TEXT_FACTOR) * text(size(1), PATTERN_FACTOR),
             CallCost::Contains => text(size(0), TEXT_FACTOR) * text(size(1), TEXT_FACTOR),
-            CallCost::Elements => args.first().map_or(0, traversal),
+            CallCost::Elements => args.first().map_or(0, |list| traversal(list, &mut MAX_TRAVERSED.clone())),
             CallCost::Joined => text(result.as_ref().map_or(1, actual_size), 2.0 * TEXT_FACTOR),
             CallCost::Selector => selector(size(1)),
             CallCost::ContainsIp(parses) => {
@@ -244,24 +249,38 @@ pub(crate) fn equality_cost(operands: &[Result<Value<'_>, EvalError>; 2]) -> u64
     (shorter as f64 * TEXT_FACTOR).ceil() as u64
 }
 
+/// How many elements the cost of a traversal looks at; more than these cost more than any limit.
+const MAX_TRAVERSED: u32 = 1 << 22;
+
 /// The text in a value and in what it holds.
-fn traversal(value: &Value<'_>) -> u64 {
+fn traversal(value: &Value<'_>, left: &mut u32) -> u64 {
+    match left.checked_sub(1) {
+        Some(less) => *left = less,
+        None => return u64::MAX,
+    }
     match value {
         Value::String(text) => (text.len() as f64 * TEXT_FACTOR) as u64,
         Value::Bytes(bytes) => (bytes.len() as f64 * TEXT_FACTOR) as u64,
-        Value::List(list) => list_traversal(list),
-        Value::Map(map) => map_traversal(map),
+        Value::List(list) => {
+            let mut total = 0_u64;
+            for item in list.iter().flatten() {
+                total = total.saturating_add(traversal(&item, left));
+                if total == u64::MAX {
+                    break;
+                }
+            }
+            total
+        }
+        Value::Map(map) => {
+            let mut total = 0_u64;
+            for (key, value) in map.entries().flatten() {
+                total = total.saturating_add(traversal(&key, left)).saturating_add(traversal(&value, left));
+                if total == u64::MAX {
+                    break;
+                }
+            }
+            total
+        }
         _ => 1,
     }
-}
-
-fn list_traversal(list: &List<'_>) -> u64 {
-    list.iter().flatten().map(|item| traversal(&item)).fold(0, u64::saturating_add)
-}
-
-fn map_traversal(map: &Map<'_>) -> u64 {
-    let entries = map.entries().flatten();
-    entries
-        .map(|(key, value)| traversal(&key).saturating_add(traversal(&value)))
-        .fold(0, u64::saturating_add)
 }

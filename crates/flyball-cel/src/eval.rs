@@ -147,7 +147,7 @@ impl<'a, 'r> Machine<'a, 'r> {
         };
         let result = match (result, function) {
             // What cannot be compared is not equal (evalNe.Eval).
-            (Err(_), "_!=_") if both.iter().all(Result::is_ok) => Ok(Value::Bool(true)),
+            (Err(error), "_!=_") if !error.is_cancelled() && both.iter().all(Result::is_ok) => Ok(Value::Bool(true)),
             (result, _) => result,
         };
         let cost = crate::cost::equality_cost(&both);
@@ -157,12 +157,7 @@ impl<'a, 'r> Machine<'a, 'r> {
 
     fn call(&mut self, call: &'a Call) -> Outcome<'a> {
         match &call.args[..] {
-            [] => {
-                let result = invoke(call, &[]);
-                let cost = call.cost.actual(&[], &result);
-                self.charge(cost)?;
-                result
-            }
+            [] => self.run(call, &[], None),
             [only] if !call.stops_early => {
                 let only = self.eval(only);
                 if only.as_ref().is_err_and(EvalError::is_cancelled) {
@@ -199,13 +194,7 @@ impl<'a, 'r> Machine<'a, 'r> {
                 }
             }
         }
-        let result = match failed {
-            Some(error) => Err(error),
-            None => invoke(call, &args),
-        };
-        let cost = call.cost.actual(&args, &result);
-        self.charge(cost)?;
-        result
+        self.run(call, &args, failed)
     }
 
     /// Runs a call of one or two arguments. Failed arguments are charged for as well.
@@ -217,15 +206,25 @@ impl<'a, 'r> Machine<'a, 'r> {
                 Value::Null
             })
         });
-        let result = match failed {
-            Some(error) => Err(error),
-            None => match &call.dispatch {
-                Dispatch::Add(native) => self.add(*native, &args),
-                _ => invoke(call, &args),
-            },
+        self.run(call, &args, failed)
+    }
+
+    /// Charges for a call and runs it, unless an argument failed. What does not depend on the result is charged for first, so
+    /// that a call that is too expensive does not run.
+    fn run(&mut self, call: &'a Call, args: &[Value<'a>], failed: Option<EvalError>) -> Outcome<'a> {
+        if !call.cost.needs_result() {
+            let cost = call.cost.actual(args, &Ok(Value::Null));
+            self.charge(cost)?;
+        }
+        let result = match (failed, &call.dispatch) {
+            (Some(error), _) => Err(error),
+            (None, Dispatch::Add(native)) => self.add(*native, args),
+            (None, _) => invoke(call, args),
         };
-        let cost = call.cost.actual(&args, &result);
-        self.charge(cost)?;
+        if call.cost.needs_result() {
+            let cost = call.cost.actual(args, &result);
+            self.charge(cost)?;
+        }
         result
     }
 

@@ -22,6 +22,9 @@ use shape::Shape;
 use std::ops::Deref;
 use std::sync::Arc;
 
+/// How many elements a value may have as JSON.
+const MAX_JSON: u32 = 1 << 22;
+
 /// What an expression is worth.
 #[derive(Clone, Debug)]
 pub enum Value<'a> {
@@ -229,8 +232,14 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as JSON, as far as JSON has one: bytes in base64, times as text. `None` for types and library values.
+    /// The value as JSON, as far as JSON has one: bytes in base64, times as text. `None` for types and library values, and for
+    /// values that share so many parts that their JSON would be too large.
     pub fn to_json(&self) -> Option<Json> {
+        self.to_json_within(&mut MAX_JSON.clone())
+    }
+
+    fn to_json_within(&self, left: &mut u32) -> Option<Json> {
+        *left = left.checked_sub(1)?;
         Some(match self {
             Value::Null => Json::Null,
             Value::Bool(value) => Json::Bool(*value),
@@ -240,17 +249,17 @@ impl<'a> Value<'a> {
             Value::String(text) => Json::String(text.to_string()),
             Value::Bytes(_) | Value::Duration(_) | Value::Timestamp(_) => Json::String(convert::to_json_text(self)),
             Value::List(list) => {
-                let items = list.iter().map(|item| item.ok()?.to_json());
+                let items = list.iter().map(|item| item.ok()?.to_json_within(left));
                 Json::Array(items.collect::<Option<Vec<Json>>>()?)
             }
             Value::Map(map) => {
                 let entries = map.entries().map(|entry| {
                     let (key, value) = entry.ok()?;
-                    Some((convert::key_text(&key)?, value.to_json()?))
+                    Some((convert::key_text(&key)?, value.to_json_within(left)?))
                 });
                 Json::Object(entries.collect::<Option<serde_json::Map<String, Json>>>()?)
             }
-            Value::Optional(Some(value)) => value.to_json()?,
+            Value::Optional(Some(value)) => value.to_json_within(left)?,
             Value::Optional(None) | Value::Type(_) | Value::Opaque(_) => return None,
         })
     }

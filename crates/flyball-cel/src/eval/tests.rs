@@ -144,11 +144,11 @@ fn errors_are_worded_as_cel_go_words_them() {
 #[test]
 fn an_evaluation_stops_at_its_limit() {
     let env = env();
-    let items: Vec<i64> = (0..1000).collect();
+    let items: Vec<i64> = (0..200).collect();
     let items = json!(items);
     let program = env.compile("self.all(x, self.all(y, x + y >= 0))").expect("valid");
     let bindings = Bindings::new().bind("self", Value::json(&items));
-    let evaluation = program.evaluate_within(&bindings, 1_000_000);
+    let evaluation = program.evaluate_within(&bindings, 100_000);
     let error = evaluation.result.expect_err("too expensive");
     assert_eq!(error.message(), "operation cancelled: actual cost limit exceeded");
     let doubled = (0..64).fold("[1, 2, 3, 4]".to_string(), |text, _| format!("cel.bind(x, {text}, x + x)"));
@@ -176,5 +176,40 @@ fn the_deepest_expressions_fit_the_stack_of_a_thread() {
     for text in cases {
         let program = env.compile(&text).unwrap_or_else(|error| panic!("{error}"));
         program.evaluate(&Bindings::new()).unwrap_or_else(|error| panic!("{text}: {error}"));
+    }
+}
+
+#[test]
+fn values_that_share_parts_are_compared_and_shown_within_bounds() {
+    let env = env();
+    let shared = |result: &str| {
+        let bound = (0..60).fold(result.to_string(), |inner, level| {
+            let name = format!("v{level}");
+            let part = format!("v{}", level + 1);
+            format!("cel.bind({name}, [{part}, {part}], {inner})")
+        });
+        format!("cel.bind(v60, [1], {bound})")
+    };
+    for text in ["v0 != v0", "v0 in [v0]"] {
+        let program = env.compile(&shared(text)).expect("valid");
+        let error = program.evaluate(&Bindings::new()).expect_err(text);
+        assert!(error.is_cancelled(), "{text}: {error}");
+    }
+    let program = env.compile(&shared("v0")).expect("valid");
+    let value = program.evaluate(&Bindings::new()).expect("a value");
+    assert!(value.to_string().len() < 1 << 20 && value.notation().len() < 1 << 20);
+    assert_eq!(value.to_json(), None);
+}
+
+#[test]
+fn a_call_that_costs_too_much_does_not_run() {
+    let libraries = [Library::Standard, Library::Lists(3), Library::Sets];
+    let env = Env::new(libraries).variable("self", Type::Dyn);
+    let items: serde_json::Value = (0..200_000).collect();
+    for text in ["dyn(self).distinct() == []", "sets.contains(self, self)"] {
+        let program = env.compile(text).expect("valid");
+        let bindings = Bindings::new().bind("self", Value::json(&items));
+        let error = program.evaluate_within(&bindings, 1_000_000).result.expect_err(text);
+        assert!(error.is_cancelled(), "{text}: {error}");
     }
 }

@@ -203,7 +203,7 @@ fn nested(value: &Value<'_>) -> Result<String, String> {
     match value {
         Value::List(list) => {
             let items = list.iter().map(|item| nested(&item.map_err(|error| error.message().to_string())?));
-            Ok(format!("[{}]", items.collect::<Result<Vec<String>, String>>()?.join(", ")))
+            sized(format!("[{}]", items.collect::<Result<Vec<String>, String>>()?.join(", ")))
         }
         Value::Map(map) => {
             let mut entries = Vec::new();
@@ -217,7 +217,7 @@ fn nested(value: &Value<'_>) -> Result<String, String> {
             }
             entries.sort();
             let entries: Vec<String> = entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
-            Ok(format!("{{{}}}", entries.join(", ")))
+            sized(format!("{{{}}}", entries.join(", ")))
         }
         Value::String(text) => Ok(go_quote(text)),
         Value::Bytes(_) => first_text(value).map(|text| format!("b{}", go_quote(&text))),
@@ -245,7 +245,7 @@ fn second_text(value: &Value<'_>) -> Result<String, String> {
         Value::Bytes(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
         Value::List(list) => {
             let items = list.iter().map(|item| second_text(&item.map_err(|error| error.message().to_string())?));
-            Ok(format!("[{}]", items.collect::<Result<Vec<String>, String>>()?.join(", ")))
+            sized(format!("[{}]", items.collect::<Result<Vec<String>, String>>()?.join(", ")))
         }
         Value::Map(map) => {
             let mut entries = Vec::new();
@@ -255,11 +255,17 @@ fn second_text(value: &Value<'_>) -> Result<String, String> {
             }
             entries.sort_by(|one, other| one.0.cmp(&other.0));
             let entries: Vec<String> = entries.into_iter().map(|(key, value)| format!("{key}: {value}")).collect();
-            Ok(format!("{{{}}}", entries.join(", ")))
+            sized(format!("{{{}}}", entries.join(", ")))
         }
         Value::Optional(_) | Value::Opaque(_) => Err(refusal('s', &value.type_of())),
         other => Ok(other.to_string()),
     }
+}
+
+/// Refuses text that is larger than any evaluation may need; shared parts are written out each time.
+fn sized(text: String) -> Result<String, String> {
+    super::check_size(text.len()).map_err(|error| error.message().to_string())?;
+    Ok(text)
 }
 
 fn special(number: f64) -> String {

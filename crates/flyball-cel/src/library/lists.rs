@@ -156,21 +156,32 @@ const SUMS: [(&str, &str, Native); 4] = [
 
 const KUBERNETES: [Entry; 2] = [
     entry("indexOf", "list_a_index_of_int", "list(A).(A) -> int", |args| match args {
-        [Value::List(list), wanted] => Ok(place(list, wanted, 0..list.len())),
+        [Value::List(list), wanted] => place(list, wanted, 0..list.len()),
         _ => Err(EvalError::no_such_overload()),
     }),
     entry("lastIndexOf", "list_a_last_index_of_int", "list(A).(A) -> int", |args| match args {
-        [Value::List(list), wanted] => Ok(place(list, wanted, (0..list.len()).rev())),
+        [Value::List(list), wanted] => place(list, wanted, (0..list.len()).rev()),
         _ => Err(EvalError::no_such_overload()),
     }),
 ];
 
-fn place<'a>(list: &List<'a>, wanted: &Value<'a>, mut places: impl Iterator<Item = usize>) -> Value<'a> {
-    let found = places.find(|index| {
-        let item = list.get(*index).and_then(Result::ok);
-        item.is_some_and(|item| equal::equal(&item, wanted).unwrap_or(false))
-    });
-    Value::Int(found.map_or(-1, |index| index as i64))
+fn place<'a>(list: &List<'a>, wanted: &Value<'a>, places: impl Iterator<Item = usize>) -> Outcome<'a> {
+    for index in places {
+        if let Some(Ok(item)) = list.get(index)
+            && is_equal(&item, wanted)?
+        {
+            return Ok(Value::Int(index as i64));
+        }
+    }
+    Ok(Value::Int(-1))
+}
+
+/// Whether two values are equal; what cannot be compared is not.
+fn is_equal(one: &Value<'_>, other: &Value<'_>) -> Result<bool, EvalError> {
+    match equal::equal(one, other) {
+        Err(error) if !error.is_cancelled() => Ok(false),
+        compared => compared,
+    }
 }
 
 fn items<'a>(list: &Value<'a>) -> Result<Vec<Value<'a>>, EvalError> {
@@ -274,10 +285,13 @@ fn sorted<'a>(list: &Value<'a>, values: Vec<Value<'a>>, keys: Vec<Value<'a>>) ->
 
 fn distinct<'a>(list: &Value<'a>) -> Outcome<'a> {
     let mut unique: Vec<Value<'a>> = Vec::new();
-    for item in items(list)? {
-        if !unique.iter().any(|known| equal::equal(&item, known).unwrap_or(false)) {
-            unique.push(item);
+    'items: for item in items(list)? {
+        for known in &unique {
+            if is_equal(&item, known)? {
+                continue 'items;
+            }
         }
+        unique.push(item);
     }
     Ok(Value::list(unique))
 }

@@ -25,16 +25,10 @@ pub(super) fn install(env: &mut Env) {
     for (name, singleton, overloads) in OPERATORS {
         add(env, name, Some(singleton), overloads);
     }
-    for (name, kind) in COMPARISONS {
-        add(env, name, Some(kind), &[]);
-        let prefix = match name {
-            "_<_" => "less",
-            "_<=_" => "less_equals",
-            "_>_" => "greater",
-            _ => "greater_equals",
-        };
-        for (suffix, signature) in COMPARED {
-            env.add(name, Overload::read(id(prefix, suffix), signature, None));
+    for (place, (name, native)) in COMPARISONS.into_iter().enumerate() {
+        add(env, name, Some(native), &[]);
+        for (ids, signature) in COMPARED {
+            env.add(name, Overload::read(ids[place], signature, None));
         }
     }
     for (name, overloads) in CONVERSIONS {
@@ -45,16 +39,6 @@ pub(super) fn install(env: &mut Env) {
     for (name, id, signature, native) in TIMES {
         env.add(name, Overload::read(id, signature, Some(native)));
     }
-}
-
-/// The name of an overload, made once and kept.
-fn id(prefix: &'static str, suffix: &'static str) -> &'static str {
-    use std::collections::HashMap;
-    use std::sync::{Mutex, OnceLock};
-    static IDS: OnceLock<Mutex<HashMap<(&'static str, &'static str), &'static str>>> = OnceLock::new();
-    let ids = IDS.get_or_init(Mutex::default);
-    let mut ids = ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    ids.entry((prefix, suffix)).or_insert_with(|| String::leak(format!("{prefix}_{suffix}")))
 }
 
 fn add(env: &mut Env, name: &'static str, singleton: Option<Native>, overloads: &[(&'static str, &'static str)]) {
@@ -209,21 +193,129 @@ const COMPARISONS: [(&str, Native); 4] = [
     ("_>=_", |args| compare("_>=_", args, Ordering::is_ge)),
 ];
 
-const COMPARED: [(&str, &str); 14] = [
-    ("bool", "(bool, bool) -> bool"),
-    ("int64", "(int, int) -> bool"),
-    ("int64_double", "(int, double) -> bool"),
-    ("int64_uint64", "(int, uint) -> bool"),
-    ("uint64", "(uint, uint) -> bool"),
-    ("uint64_double", "(uint, double) -> bool"),
-    ("uint64_int64", "(uint, int) -> bool"),
-    ("double", "(double, double) -> bool"),
-    ("double_int64", "(double, int) -> bool"),
-    ("double_uint64", "(double, uint) -> bool"),
-    ("string", "(string, string) -> bool"),
-    ("bytes", "(bytes, bytes) -> bool"),
-    ("timestamp", "(timestamp, timestamp) -> bool"),
-    ("duration", "(duration, duration) -> bool"),
+/// For each pair of types, the overloads of the four comparisons in the same order.
+const COMPARED: [([&str; 4], &str); 14] = [
+    (
+        ["less_bool", "less_equals_bool", "greater_bool", "greater_equals_bool"],
+        "(bool, bool) -> bool",
+    ),
+    (
+        [
+            "less_int64",
+            "less_equals_int64",
+            "greater_int64",
+            "greater_equals_int64",
+        ],
+        "(int, int) -> bool",
+    ),
+    (
+        [
+            "less_int64_double",
+            "less_equals_int64_double",
+            "greater_int64_double",
+            "greater_equals_int64_double",
+        ],
+        "(int, double) -> bool",
+    ),
+    (
+        [
+            "less_int64_uint64",
+            "less_equals_int64_uint64",
+            "greater_int64_uint64",
+            "greater_equals_int64_uint64",
+        ],
+        "(int, uint) -> bool",
+    ),
+    (
+        [
+            "less_uint64",
+            "less_equals_uint64",
+            "greater_uint64",
+            "greater_equals_uint64",
+        ],
+        "(uint, uint) -> bool",
+    ),
+    (
+        [
+            "less_uint64_double",
+            "less_equals_uint64_double",
+            "greater_uint64_double",
+            "greater_equals_uint64_double",
+        ],
+        "(uint, double) -> bool",
+    ),
+    (
+        [
+            "less_uint64_int64",
+            "less_equals_uint64_int64",
+            "greater_uint64_int64",
+            "greater_equals_uint64_int64",
+        ],
+        "(uint, int) -> bool",
+    ),
+    (
+        [
+            "less_double",
+            "less_equals_double",
+            "greater_double",
+            "greater_equals_double",
+        ],
+        "(double, double) -> bool",
+    ),
+    (
+        [
+            "less_double_int64",
+            "less_equals_double_int64",
+            "greater_double_int64",
+            "greater_equals_double_int64",
+        ],
+        "(double, int) -> bool",
+    ),
+    (
+        [
+            "less_double_uint64",
+            "less_equals_double_uint64",
+            "greater_double_uint64",
+            "greater_equals_double_uint64",
+        ],
+        "(double, uint) -> bool",
+    ),
+    (
+        [
+            "less_string",
+            "less_equals_string",
+            "greater_string",
+            "greater_equals_string",
+        ],
+        "(string, string) -> bool",
+    ),
+    (
+        [
+            "less_bytes",
+            "less_equals_bytes",
+            "greater_bytes",
+            "greater_equals_bytes",
+        ],
+        "(bytes, bytes) -> bool",
+    ),
+    (
+        [
+            "less_timestamp",
+            "less_equals_timestamp",
+            "greater_timestamp",
+            "greater_equals_timestamp",
+        ],
+        "(timestamp, timestamp) -> bool",
+    ),
+    (
+        [
+            "less_duration",
+            "less_equals_duration",
+            "greater_duration",
+            "greater_equals_duration",
+        ],
+        "(duration, duration) -> bool",
+    ),
 ];
 
 type Conversion = (&'static str, &'static str, Native);

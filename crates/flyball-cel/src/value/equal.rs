@@ -10,8 +10,17 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// How many elements one comparison may look at. Values that share parts can be larger than memory.
+const MAX_COMPARED: u32 = 1 << 22;
+
 /// Whether two values are equal.
 pub(crate) fn equal(one: &Value<'_>, other: &Value<'_>) -> Result<bool, EvalError> {
+    equal_within(one, other, &mut MAX_COMPARED.clone())
+}
+
+/// The same, while there are comparisons left.
+fn equal_within(one: &Value<'_>, other: &Value<'_>, left: &mut u32) -> Result<bool, EvalError> {
+    *left = left.checked_sub(1).ok_or_else(EvalError::cost_limit)?;
     Ok(match (one, other) {
         (Value::Null, other) => matches!(other, Value::Null),
         (_, Value::Null) => false,
@@ -21,10 +30,10 @@ pub(crate) fn equal(one: &Value<'_>, other: &Value<'_>) -> Result<bool, EvalErro
         (Value::Bytes(one), Value::Bytes(other)) => **one == **other,
         (Value::Duration(one), Value::Duration(other)) => one == other,
         (Value::Timestamp(one), Value::Timestamp(other)) => one == other,
-        (Value::List(one), other) => return equal_lists(one, other),
-        (Value::Map(one), other) => return equal_maps(one, other),
+        (Value::List(one), other) => return equal_lists(one, other, left),
+        (Value::Map(one), other) => return equal_maps(one, other, left),
         (Value::Optional(one), Value::Optional(other)) => match (one, other) {
-            (Some(one), Some(other)) => return equal(one, other),
+            (Some(one), Some(other)) => return equal_within(one, other, left),
             (one, other) => one.is_none() && other.is_none(),
         },
         (Value::Type(one), Value::Type(other)) => one.runtime_name() == other.runtime_name(),
@@ -34,7 +43,7 @@ pub(crate) fn equal(one: &Value<'_>, other: &Value<'_>) -> Result<bool, EvalErro
     })
 }
 
-fn equal_lists(one: &List<'_>, other: &Value<'_>) -> Result<bool, EvalError> {
+fn equal_lists(one: &List<'_>, other: &Value<'_>, left: &mut u32) -> Result<bool, EvalError> {
     let Value::List(other) = other else {
         return match one.shape() {
             Some(_) => Err(EvalError::no_such_overload()),
@@ -46,10 +55,10 @@ fn equal_lists(one: &List<'_>, other: &Value<'_>) -> Result<bool, EvalError> {
     }
     match one.shape().map(|shape| shape.list_kind()) {
         Some(ListKind::Set) => equal_sets(one, other),
-        Some(ListKind::Map(keys)) => equal_keyed(one, other, keys),
+        Some(ListKind::Map(keys)) => equal_keyed(one, other, keys, left),
         _ => {
             for (one, other) in one.iter().zip(other.iter()) {
-                if !equal(&one?, &other?)? {
+                if !equal_within(&one?, &other?, left)? {
                     return Ok(false);
                 }
             }
@@ -69,7 +78,7 @@ fn equal_sets(one: &List<'_>, other: &List<'_>) -> Result<bool, EvalError> {
     Ok(true)
 }
 
-fn equal_keyed(one: &List<'_>, other: &List<'_>, keys: &[Arc<str>]) -> Result<bool, EvalError> {
+fn equal_keyed(one: &List<'_>, other: &List<'_>, keys: &[Arc<str>], left: &mut u32) -> Result<bool, EvalError> {
     let items: Vec<Value<'_>> = one.iter().collect::<Result<_, _>>()?;
     let places = keyed_places(&items, keys);
     for item in other.iter() {
@@ -77,7 +86,7 @@ fn equal_keyed(one: &List<'_>, other: &List<'_>, keys: &[Arc<str>]) -> Result<bo
         let Some(place) = places.get(&list_key(&item, keys)) else {
             return Ok(false);
         };
-        if !equal(&items[*place], &item)? {
+        if !equal_within(&items[*place], &item, left)? {
             return Ok(false);
         }
     }
@@ -134,7 +143,7 @@ pub(crate) fn keyed_places(items: &[Value<'_>], keys: &[Arc<str>]) -> HashMap<Ve
     items.iter().enumerate().map(|(place, item)| (list_key(item, keys), place)).collect()
 }
 
-fn equal_maps(one: &Map<'_>, other: &Value<'_>) -> Result<bool, EvalError> {
+fn equal_maps(one: &Map<'_>, other: &Value<'_>, left: &mut u32) -> Result<bool, EvalError> {
     let Value::Map(other) = other else {
         return match one.shape() {
             Some(_) => Err(EvalError::no_such_overload()),
@@ -153,7 +162,7 @@ fn equal_maps(one: &Map<'_>, other: &Value<'_>) -> Result<bool, EvalError> {
     for entry in one.entries() {
         let (key, value) = entry?;
         match other.find(&key)? {
-            Some(other) if equal(&value, &other)? => {}
+            Some(other) if equal_within(&value, &other, left)? => {}
             _ => return Ok(false),
         }
     }

@@ -113,6 +113,7 @@ impl<'a> List<'a> {
             match item.and_then(|item| equal::equal(&item, value)) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
+                Err(error) if error.is_cancelled() => return Err(error),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }

@@ -2,11 +2,22 @@
 
 use super::{Value, convert};
 use crate::library::strings::go_quote;
-use std::fmt;
+use std::fmt::{self, Display};
+
+/// How many elements are shown at most; the others are dots. Values that share parts can be larger than memory.
+const MAX_SHOWN: u32 = 1 << 16;
 
 impl Value<'_> {
     /// The value in the language's notation: `"text"`, `3u`, `duration("1s")`. Entries of maps are in the order of their keys.
     pub fn notation(&self) -> String {
+        self.notation_within(&mut MAX_SHOWN.clone())
+    }
+
+    fn notation_within(&self, left: &mut u32) -> String {
+        let Some(less) = left.checked_sub(1) else {
+            return "…".into();
+        };
+        *left = less;
         match self {
             Value::Null => "null".into(),
             Value::Uint(number) => format!("{number}u"),
@@ -26,24 +37,27 @@ impl Value<'_> {
             Value::Duration(span) => format!("duration(\"{span}\")"),
             Value::Timestamp(point) => format!("timestamp(\"{}\")", point.in_utc()),
             Value::List(list) => {
-                let items: Vec<String> = list.iter().flatten().map(|item| item.notation()).collect();
+                let items: Vec<String> = list.iter().flatten().map(|item| item.notation_within(left)).collect();
                 format!("[{}]", items.join(", "))
             }
             Value::Map(map) => {
-                let entries = map.entries().flatten();
-                let mut entries: Vec<String> =
-                    entries.map(|(key, value)| format!("{}: {}", key.notation(), value.notation())).collect();
+                let mut entries: Vec<String> = Vec::with_capacity(map.len());
+                for (key, value) in map.entries().flatten() {
+                    entries.push(format!("{}: {}", key.notation_within(left), value.notation_within(left)));
+                }
                 entries.sort();
                 format!("{{{}}}", entries.join(", "))
             }
-            Value::Optional(Some(value)) => format!("optional.of({})", value.notation()),
+            Value::Optional(Some(value)) => format!("optional.of({})", value.notation_within(left)),
             other => other.to_string(),
         }
     }
-}
 
-impl fmt::Display for Value<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, left: &mut u32) -> fmt::Result {
+        let Some(less) = left.checked_sub(1) else {
+            return f.write_str("…");
+        };
+        *left = less;
         match self {
             Value::Null => f.write_str("NULL_VALUE"),
             Value::Bool(value) => value.fmt(f),
@@ -59,25 +73,36 @@ impl fmt::Display for Value<'_> {
             Value::Timestamp(point) => point.fmt(f),
             Value::List(list) => {
                 f.write_str("[")?;
-                for (index, item) in list.iter().enumerate() {
+                for (index, item) in list.iter().flatten().enumerate() {
                     f.write_str(if index > 0 { ", " } else { "" })?;
-                    if let Ok(item) = item {
-                        item.fmt(f)?;
-                    }
+                    item.show(f, left)?;
                 }
                 f.write_str("]")
             }
             Value::Map(map) => {
                 f.write_str("{")?;
                 for (index, (key, value)) in map.entries().flatten().enumerate() {
-                    write!(f, "{}{key}: {value}", if index > 0 { ", " } else { "" })?;
+                    f.write_str(if index > 0 { ", " } else { "" })?;
+                    key.show(f, left)?;
+                    f.write_str(": ")?;
+                    value.show(f, left)?;
                 }
                 f.write_str("}")
             }
-            Value::Optional(Some(value)) => write!(f, "optional({value})"),
+            Value::Optional(Some(value)) => {
+                f.write_str("optional(")?;
+                value.show(f, left)?;
+                f.write_str(")")
+            }
             Value::Optional(None) => f.write_str("optional.none()"),
             Value::Type(kind) => f.write_str(kind.runtime_name()),
             Value::Opaque(value) => f.write_str(&value.show()),
         }
+    }
+}
+
+impl Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.show(f, &mut MAX_SHOWN.clone())
     }
 }

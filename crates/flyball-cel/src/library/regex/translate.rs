@@ -9,6 +9,8 @@ type Wrong = (&'static str, String);
 
 pub(super) fn translate(pattern: &str) -> Result<String, Wrong> {
     let mut translator = Translator {
+        repeats: vec![1],
+        weight: 1,
         pattern,
         at: 0,
         out: String::with_capacity(pattern.len()),
@@ -41,6 +43,9 @@ struct Translator<'a> {
     out: String,
     depth: usize,
     last: Last,
+    /// The product of nested repetitions in each open group, and of what stands before the current place.
+    repeats: Vec<u32>,
+    weight: u32,
 }
 
 impl Translator<'_> {
@@ -57,6 +62,21 @@ impl Translator<'_> {
     fn atom(&mut self, text: &str) {
         self.out.push_str(text);
         self.last = Last::Atom;
+        self.weight = 1;
+    }
+
+    /// Counts a repetition; nested ones multiply.
+    fn weigh(&mut self, braces: &str) -> Result<(), Wrong> {
+        let numbers = braces.trim_matches(['{', '}']).split(',');
+        let most = numbers.filter_map(|number| number.parse::<u32>().ok()).max().unwrap_or(1).max(1);
+        self.weight = self.weight.saturating_mul(most);
+        if self.weight > MAX_REPEAT {
+            return Err(("invalid repeat count", braces.into()));
+        }
+        if let Some(group) = self.repeats.last_mut() {
+            *group = (*group).max(self.weight);
+        }
+        Ok(())
     }
 
     fn step(&mut self) -> Result<(), Wrong> {
@@ -71,6 +91,10 @@ impl Translator<'_> {
                 }
                 self.depth -= 1;
                 self.atom(")");
+                self.weight = self.repeats.pop().unwrap_or(1);
+                if let Some(group) = self.repeats.last_mut() {
+                    *group = (*group).max(self.weight);
+                }
             }
             '|' => {
                 self.out.push('|');
@@ -81,6 +105,7 @@ impl Translator<'_> {
                 Some(braces) => {
                     self.at = start + braces.len();
                     self.repeat(start, &braces)?;
+                    self.weigh(&braces)?;
                 }
                 None => self.atom("\\{"),
             },
@@ -132,6 +157,7 @@ impl Translator<'_> {
         self.last = Last::None;
         let Some(inner) = self.rest().strip_prefix('?').map(String::from) else {
             self.depth += 1;
+            self.repeats.push(1);
             self.out.push('(');
             return Ok(());
         };
@@ -150,6 +176,7 @@ impl Translator<'_> {
             self.out.push_str(&format!("(?P<{}>", &name[..end]));
             self.at += length;
             self.depth += 1;
+            self.repeats.push(1);
             return Ok(());
         }
         let end = inner.find([')', ':']).unwrap_or(inner.len());
@@ -167,7 +194,10 @@ impl Translator<'_> {
         }
         self.out.push_str(&format!("(?{}", &inner[..=end]));
         self.at += 1 + end + 1;
-        self.depth += usize::from(inner[end..].starts_with(':'));
+        if inner[end..].starts_with(':') {
+            self.depth += 1;
+            self.repeats.push(1);
+        }
         Ok(())
     }
 
@@ -301,6 +331,7 @@ mod tests {
             ("a|??", "missing argument to repetition operator: `??`"),
             ("x++", "invalid nested repetition operator: `++`"),
             ("a{1001}", "invalid repeat count: `{1001}`"),
+            ("(a{100}){11}", "invalid repeat count: `{11}`"),
             (r"\8", r"invalid escape sequence: `\8`"),
             (r"a\", "trailing backslash at end of expression: ``"),
             ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
