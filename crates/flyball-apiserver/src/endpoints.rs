@@ -1,4 +1,4 @@
-//! What is done for each verb: a request to a resource in, an answer or a refusal out.
+//! The endpoints of resources, one per verb: each turns a request into a response or a Status.
 
 pub(crate) mod apply;
 pub(crate) mod create;
@@ -24,7 +24,7 @@ use flyball_schema::names;
 pub(crate) use crate::registry::deletion::purge;
 pub(crate) use crate::registry::field_manager::FieldManager;
 
-/// Does what a request asks for.
+/// Calls the endpoint of a request's verb and subresource.
 pub(crate) async fn handle(request: &ResourceRequest) -> Result<ApiResponse> {
     if let Some(warning) = deprecation(&request.kind) {
         request.warn(warning);
@@ -57,10 +57,10 @@ pub(crate) async fn handle(request: &ResourceRequest) -> Result<ApiResponse> {
     }
 }
 
-/// Which subresource of an object a request writes.
+/// The part of an object that a request writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subresource {
-    /// All but what has a subresource of its own.
+    /// The object, without the fields that have a subresource of their own.
     Whole,
     /// `status`.
     Status,

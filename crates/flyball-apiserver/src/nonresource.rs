@@ -1,4 +1,4 @@
-//! Every path that names no resource: discovery, OpenAPI, health, the version, and what is not there.
+//! Paths that name no resource: discovery, OpenAPI, health and the version.
 
 use crate::clock::Clock;
 use crate::encoding::document::Document;
@@ -14,7 +14,7 @@ use flyball_schema::kinds;
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::{Value, json};
 
-/// Answers a request to a path that names no resource.
+/// Handles a request to a path that names no resource.
 pub(crate) async fn respond(context: &RequestContext, served: &Served, head: &http::request::Parts) -> Response<Body> {
     let RequestContext { server, info, .. } = context;
     let clock = server.clock();
@@ -46,7 +46,7 @@ pub(crate) async fn respond(context: &RequestContext, served: &Served, head: &ht
     }
 }
 
-/// Answers a request to a resource that is not served: paths of built-in groups know how to say so.
+/// 404 for a resource that is not served: a Status in built-in groups, plain text in others.
 pub fn not_found(headers: &HeaderMap, query: &Query, target: &ResourceInfo) -> Response<Body> {
     missing(headers, query, &target.group)
 }
@@ -64,15 +64,15 @@ fn no_such_page() -> Response<Body> {
 
 const PRETTY: Format = Format { pretty: true, ..Format::JSON };
 
-/// What a path needs to know of a request to it.
+/// The parts of a request that these endpoints read.
 pub struct Request<'a> {
-    /// Its headers.
+    /// The headers.
     pub headers: &'a HeaderMap,
-    /// Its parameters.
+    /// The query parameters.
     pub query: &'a Query,
-    /// Its method.
+    /// The method.
     pub method: &'a Method,
-    /// When it came.
+    /// The server's clock.
     pub clock: &'a Clock,
 }
 
@@ -122,7 +122,7 @@ impl Request<'_> {
         self.either(|| served.group_list(), || served.aggregated())
     }
 
-    /// One of the two ways to tell what is served, whichever `Accept` names first.
+    /// The legacy or the aggregated discovery document, whichever `Accept` names first.
     fn either<'a>(&self, legacy: impl FnOnce() -> Value, aggregated: impl FnOnce() -> &'a Document) -> Response<Body> {
         let clause = negotiate::choose(self.headers, |_, clause| {
             matches!(clause.conversion(), None | Some(("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")))
@@ -151,7 +151,7 @@ impl Request<'_> {
     }
 }
 
-/// `/`: where there is something to read.
+/// `/`: the paths that are served.
 fn paths(served: &Served) -> Value {
     let mut paths: Vec<String> = [
         "/api",

@@ -1,4 +1,4 @@
-//! What a request asks for: its path, parameters and headers, read once and carried to where it is answered.
+//! Requests: the info and options parsed from them, and the context that is carried through the pipeline.
 
 pub mod context;
 pub mod info;

@@ -1,4 +1,4 @@
-//! What a handler answers, before `negotiate` puts it into the client's media type.
+//! The response of an endpoint, before `ResponseEncoder` encodes it for the client.
 
 use crate::registry::Kind;
 use crate::status::Status;
@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a handler answers.
+/// The response of an endpoint, not encoded yet.
 pub enum ApiResponse {
     /// One object of a kind, as it is stored.
     Object {
@@ -21,11 +21,11 @@ pub enum ApiResponse {
     },
     /// Objects of a kind.
     List(List),
-    /// Changes of objects of a kind, until the stream ends.
+    /// Watch events of a kind, until the stream ends.
     Watch {
         /// The kind of the objects.
         kind: Arc<Kind>,
-        /// The changes.
+        /// The events.
         events: BoxStream<'static, WatchEvent>,
     },
     /// An object of no stored kind, such as a Scale.
@@ -35,7 +35,7 @@ pub enum ApiResponse {
         /// The object.
         object: Value,
     },
-    /// That a request was done, where there is no object to show.
+    /// Success, without an object.
     Done(Status),
 }
 
@@ -45,33 +45,33 @@ pub struct List {
     pub kind: Arc<Kind>,
     /// The revision that the list shows.
     pub resource_version: u64,
-    /// Where the next page begins.
+    /// The token of the next page.
     pub continue_: Option<String>,
-    /// How many objects follow this page.
+    /// The number of objects after this page.
     pub remaining_item_count: Option<u64>,
     /// The objects in JSON, each with its `apiVersion` and `kind`.
     pub items: Vec<Bytes>,
 }
 
-/// One change.
+/// One watch event.
 #[derive(Clone)]
 pub struct WatchEvent {
-    /// What happened.
+    /// The type of the event.
     pub change: Change,
     /// The object in JSON; of an `ERROR`, a Status.
     pub object: Bytes,
-    /// The whole line in JSON, if it has been made for another watcher.
+    /// The encoded line in JSON, if another watcher needed it before.
     pub frame: Option<Bytes>,
 }
 
 impl WatchEvent {
-    /// A change that no other watcher sees.
+    /// An event for one watcher only.
     pub fn new(change: Change, object: Bytes) -> WatchEvent {
         WatchEvent { change, object, frame: None }
     }
 }
 
-/// What happened to an object.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each is the event type of its name")]
 pub enum Change {
@@ -83,7 +83,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The `type` of the watch event.
+    /// The type, as the API writes it.
     pub fn name(self) -> &'static str {
         match self {
             Change::Added => "ADDED",

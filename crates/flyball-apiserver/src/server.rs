@@ -1,4 +1,4 @@
-//! The API server: a value that answers requests. What it knows is in its store; the registry follows from that.
+//! The API server: a value that handles requests. Its state is in the store; the registry is derived from it.
 
 use crate::authn::user::User;
 use crate::bootstrap;
@@ -77,27 +77,27 @@ impl ApiServer {
         InProcessClient::new(self.clone(), user)
     }
 
-    /// Where objects are kept.
+    /// The store that keeps the objects.
     pub fn store(&self) -> &Store {
         &self.0.store
     }
 
-    /// Which kinds are served.
+    /// The kinds that are served.
     pub fn registry(&self) -> &Registry {
         &self.0.registry
     }
 
-    /// What time it is.
+    /// The server's clock.
     pub fn clock(&self) -> Clock {
         self.0.clock
     }
 
-    /// What the server was started with.
+    /// The options that the server was started with.
     pub(crate) fn options(&self) -> &ServerOptions {
         &self.0.options
     }
 
-    /// How many more requests may be handled now.
+    /// The limits on requests in flight.
     pub(crate) fn limits(&self) -> &Limits {
         &self.0.limits
     }
@@ -107,7 +107,7 @@ impl ApiServer {
         &self.0.writes
     }
 
-    /// The lines of watches.
+    /// The cache of encoded watch events.
     pub(crate) fn frames(&self) -> &EncodedEventCache {
         &self.0.frames
     }
@@ -129,7 +129,7 @@ impl ApiServer {
         filters::run(request).await
     }
 
-    /// Waits until every write that has begun is finished: those whose clients have left, too.
+    /// Waits until every write in progress is finished, also those whose clients have disconnected.
     pub async fn finish_writes(&self) {
         self.0.writes.finished().await;
     }

@@ -1,5 +1,4 @@
-//! `Status`: the one answer that is not an object. Every refusal of the server is made here, in Kubernetes' words;
-//! when to refuse is left to the callers.
+//! `Status`: every error of the API, with Kubernetes' reasons and messages. When to return which is left to the callers.
 
 use flyball_schema::resource::Resource;
 use http::StatusCode;
@@ -7,7 +6,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::fmt;
 
-/// What a handler returns.
+/// The result of an endpoint or a part of one.
 pub type Result<T, E = Status> = std::result::Result<T, E>;
 
 /// Kubernetes' `Status`, as an error and as a body.
@@ -18,13 +17,13 @@ pub struct Status {
     api_version: &'static str,
     metadata: ListMeta,
     status: &'static str,
-    /// What happened, for people.
+    /// The message for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// What happened, for programs.
+    /// The reason for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// What it happened to, and why.
+    /// The object that the error is about, and its causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<Details>>,
     /// The HTTP status code.
@@ -77,10 +76,10 @@ pub struct Details {
     /// The object's uid.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// One entry per thing that is wrong.
+    /// One entry per error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// After how many seconds it makes sense to try again.
+    /// The seconds after which to retry.
     #[serde(rename = "retryAfterSeconds", skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u16,
 }
@@ -88,13 +87,13 @@ pub struct Details {
 /// Kubernetes' `StatusCause`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cause {
-    /// What is wrong, for programs, such as `FieldValueRequired`.
+    /// The reason for programs, such as `FieldValueRequired`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What is wrong, for people.
+    /// The message for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Where it is wrong, such as `spec.ports[0].name`.
+    /// The path of the field, such as `spec.ports[0].name`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
 }
@@ -159,7 +158,7 @@ impl Status {
         Self::failure(StatusCode::CONFLICT, Reason::Conflict, message).about(resource, name)
     }
 
-    /// 409: the object is not what the one who deletes it expects.
+    /// 409: the object does not meet the preconditions of its deletion.
     pub fn precondition_failed(resource: &Resource, name: &str, why: impl fmt::Display) -> Self {
         let mut status = Self::conflict(resource, name, "");
         status.message = format!(
@@ -181,19 +180,19 @@ impl Status {
         Self::failure(StatusCode::CONFLICT, Reason::Conflict, message).with(details)
     }
 
-    /// 409: the object is no longer what the writer read.
+    /// 409: the object has changed since the client read it.
     pub fn modified(resource: &Resource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(resource, name, why)
     }
 
-    /// 409: server-side apply met fields of other managers.
+    /// 409: server-side apply conflicts with other field managers.
     pub fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
         let details = Details { causes, ..Details::default() };
         Self::failure(StatusCode::CONFLICT, Reason::Conflict, message).with(details)
     }
 
-    /// 422: the object is not what its kind allows.
+    /// 422: the object is invalid.
     pub fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
         let subject = qualified(kind, group);
         let message = match aggregate(&causes) {
@@ -210,7 +209,7 @@ impl Status {
         Self::failure(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message).with(details)
     }
 
-    /// 405: the resource knows no such verb.
+    /// 405: the resource does not support the verb.
     pub fn method_not_supported(resource: &Resource, action: &str) -> Self {
         let message = format!("{action} is not supported on resources of kind {:?}", resource.qualified());
         Self::failure(StatusCode::METHOD_NOT_ALLOWED, Reason::MethodNotAllowed, message).about(resource, "")
@@ -227,7 +226,7 @@ impl Status {
             .retry_after(2)
     }
 
-    /// 200: the object is gone, and this is all there is to say of it.
+    /// 200: the object is deleted.
     pub fn deleted(resource: &Resource, name: &str, uid: &str) -> Self {
         let mut status = Self::success();
         status.details = Some(Box::new(Details { uid: uid.into(), ..details(resource, name) }));
@@ -242,7 +241,7 @@ impl Status {
         Self::failure(StatusCode::BAD_REQUEST, Reason::BadRequest, message)
     }
 
-    /// 401: nobody knows who is asking.
+    /// 401: the credentials are not valid.
     pub fn unauthorized() -> Self {
         Self::failure(StatusCode::UNAUTHORIZED, Reason::Unauthorized, "Unauthorized")
     }
@@ -253,13 +252,13 @@ impl Status {
         Self::failure(StatusCode::NOT_FOUND, Reason::NotFound, message).with(Details::default())
     }
 
-    /// 405: the path knows no such method.
+    /// 405: the path does not support the method.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::failure(StatusCode::METHOD_NOT_ALLOWED, Reason::MethodNotAllowed, message).with(Details::default())
     }
 
-    /// 406: `Accept` names nothing that the server can produce.
+    /// 406: the server can produce none of the media types in `Accept`.
     pub fn not_acceptable(accepted: &[&str]) -> Self {
         let message = format!("only the following media types are accepted: {}", accepted.join(", "));
         Self::failure(StatusCode::NOT_ACCEPTABLE, Reason::NotAcceptable, message)
@@ -271,7 +270,7 @@ impl Status {
         Self::failure(StatusCode::NOT_ACCEPTABLE, Reason::NotAcceptable, message).with(Details::default())
     }
 
-    /// 406: what `Accept` asks for is a list where there is none, or the other way round.
+    /// 406: `Accept` asks for a list of an object, or for an object of a list.
     pub fn wrong_shape(wanted: &str, why: impl fmt::Display) -> Self {
         let message = format!("you requested {wanted}, but the requested object is {why}");
         Self::failure(StatusCode::NOT_ACCEPTABLE, Reason::NotAcceptable, message)
@@ -282,7 +281,7 @@ impl Status {
         Self::failure(StatusCode::GONE, Reason::Expired, message)
     }
 
-    /// 410: the rest of a list is no longer kept; the token goes on with what there is now.
+    /// 410: the rest of a list is no longer kept; the token continues at the latest revision.
     // apiserver/pkg/storage/etcd3/errors.go, handleCompactedErrorForContinue
     pub fn expired_continue(token: String) -> Self {
         let message = "The provided continue parameter is too old to display a consistent list result. \
@@ -295,12 +294,12 @@ impl Status {
         status
     }
 
-    /// 413: there is more of something than the server takes.
+    /// 413: the request exceeds a limit.
     pub fn too_much(message: impl Into<String>) -> Self {
         Self::failure(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message)
     }
 
-    /// 413: the body has more bytes than that.
+    /// 413: the body exceeds that many bytes.
     pub fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
         Self::failure(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message)
@@ -328,7 +327,7 @@ impl Status {
             .with(Details::default())
     }
 
-    /// 429: come back later.
+    /// 429: the client is to retry after that many seconds.
     pub fn too_many_requests(message: impl Into<String>, seconds: u16) -> Self {
         Self::failure(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message).retry_after(seconds)
     }
@@ -346,14 +345,14 @@ impl Status {
         Self::failure(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)
     }
 
-    /// 504: there was not enough time.
+    /// 504: the request did not finish in time.
     pub fn timeout(why: impl fmt::Display) -> Self {
         let message = format!("Timeout: {why}");
         Self::failure(StatusCode::GATEWAY_TIMEOUT, Reason::Timeout, message).with(Details::default())
     }
 
-    /// What a failure of the store means to a client: 503 while it takes no writes, 504 if it does not answer (both worth
-    /// a retry), else 500. The failure is logged here, with its sources.
+    /// A failure of the store: 503 while it accepts no writes, 504 if it does not answer, both with `Retry-After`; else
+    /// 500. Logs the failure with its sources.
     pub fn store_failed(error: flyball_store::Error) -> Self {
         use flyball_store::Error;
         tracing::error!(error = chain(&error), "the store failed");
@@ -368,7 +367,7 @@ impl Status {
         }
     }
 
-    /// 504: the resource version asked for lies in the future.
+    /// 504: the requested resource version is in the future.
     pub fn resource_version_too_large(wanted: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
         let cause = Cause {
@@ -383,7 +382,7 @@ impl Status {
     }
 }
 
-/// How statuses are put together and read.
+/// Construction and access.
 impl Status {
     /// A failure of any code and reason.
     pub fn failure(code: StatusCode, reason: Reason, message: impl Into<String>) -> Self {
@@ -396,7 +395,7 @@ impl Status {
         }
     }
 
-    /// A failure that Kubernetes gives no reason for: the code has to do.
+    /// A failure without a reason, as Kubernetes has some.
     pub fn without_reason(code: StatusCode, message: impl Into<String>) -> Self {
         Self {
             status: "Failure",
@@ -406,7 +405,7 @@ impl Status {
         }
     }
 
-    /// 201: something was done, and there is no object to show.
+    /// 201, without an object.
     pub fn created() -> Self {
         Self { code: StatusCode::CREATED.as_u16(), ..Self::success() }
     }
@@ -430,7 +429,7 @@ impl Status {
         self
     }
 
-    /// Says after how many seconds to try again.
+    /// Sets the seconds after which to retry.
     pub fn retry_after(mut self, seconds: u16) -> Self {
         self.details.get_or_insert_default().retry_after_seconds = seconds;
         self
@@ -440,7 +439,7 @@ impl Status {
         self.with(details(resource, name))
     }
 
-    /// The code to answer with.
+    /// The code of the response.
     pub fn http_code(&self) -> StatusCode {
         match self.code {
             0 => StatusCode::OK,
@@ -448,7 +447,7 @@ impl Status {
         }
     }
 
-    /// What belongs into the header `Retry-After`, if anything does.
+    /// The value of the header `Retry-After`, if there is one.
     pub fn retry_after_seconds(&self) -> Option<u16> {
         self.details
             .as_ref()

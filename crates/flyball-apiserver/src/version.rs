@@ -1,9 +1,9 @@
-//! `/version`: which Kubernetes this speaks, and that it is Flyball that speaks it.
+//! `/version`: the version of Kubernetes whose API is served, and Flyball's own.
 
 use flyball_schema::kinds;
 use serde_json::{Value, json};
 
-/// The version of Kubernetes that the table of kinds was made from, with our own behind the plus.
+/// The version of Kubernetes that the table of kinds was generated from, with Flyball's own as build metadata.
 pub fn git_version() -> String {
     format!("{}+flyball.{}", kinds::builtin().version, env!("CARGO_PKG_VERSION"))
 }
@@ -20,7 +20,7 @@ fn numbers() -> (u32, u32) {
     (number(), number())
 }
 
-/// What `/version` answers.
+/// The document at `/version`.
 pub fn version() -> Value {
     let (major, minor) = numbers();
     let older = minor.saturating_sub(1).to_string();
@@ -42,7 +42,7 @@ pub fn version() -> Value {
     })
 }
 
-/// The platform in Go's words.
+/// The platform under Go's names.
 fn platform() -> String {
     let system = match std::env::consts::OS {
         "macos" => "darwin",

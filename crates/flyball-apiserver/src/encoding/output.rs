@@ -1,4 +1,4 @@
-//! Puts an answer into the words of the client: its encoding, its shape, and the headers that every response has.
+//! Encodes responses as the client asks for them: JSON, YAML or protobuf; as objects, Tables or metadata only.
 
 use crate::Body;
 use crate::clock::Clock;
@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What the client of one request asked to see.
+/// The encoding and the shape that a request's `Accept` asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseEncoder {
     format: Format,
@@ -27,7 +27,7 @@ pub struct ResponseEncoder {
 }
 
 impl ResponseEncoder {
-    /// Reads what the client asks for; refuses it before anything is done.
+    /// Negotiates the encoding, before the request is handled; 406 if there is none.
     pub fn choose(headers: &HeaderMap, query: &Query, kind: &Kind, verb: Verb) -> Result<ResponseEncoder> {
         let endpoint = match kind.custom {
             Some(_) => Endpoint::Custom,
@@ -41,7 +41,7 @@ impl ResponseEncoder {
         Ok(ResponseEncoder { format, of_status: Format::of_status(headers, query) })
     }
 
-    /// The response to what a handler answered.
+    /// Encodes the result of an endpoint.
     pub fn respond(&self, answer: Result<ApiResponse>, clock: &Clock) -> Response<Body> {
         match answer.and_then(|answer| self.answer(answer, clock)) {
             Ok(response) => response,
@@ -127,7 +127,7 @@ impl ResponseEncoder {
     }
 }
 
-/// The response to a request that was refused before it was known what the client wants to see.
+/// The response to a request that fails before its encoding is negotiated.
 pub fn refuse(headers: &HeaderMap, query: &Query, status: &Status) -> Response<Body> {
     encoded(status, Format::of_status(headers, query))
 }
@@ -192,7 +192,7 @@ fn list_bytes(list: &List) -> Vec<u8> {
     let resource = &list.kind.resource;
     let api_version = resource.api_version();
     let mut metadata = list_metadata(list);
-    // a list without types of its own always has one
+    // A list of custom resources always has the field.
     if list.kind.custom.is_some() && list.continue_.is_none() {
         metadata["continue"] = json!("");
     }
@@ -200,7 +200,7 @@ fn list_bytes(list: &List) -> Vec<u8> {
         r#"{{"kind":"{}","apiVersion":"{api_version}","metadata":{metadata},"items":["#,
         resource.list_kind
     );
-    // items of a typed list have no type of their own: the list says it for them
+    // The items of a typed list have neither `apiVersion` nor `kind`.
     let typed = format!(r#"{{"apiVersion":"{api_version}","kind":"{}","#, resource.kind);
     let typed = if list.kind.custom.is_none() {
         typed.as_bytes()

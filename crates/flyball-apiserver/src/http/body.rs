@@ -1,4 +1,4 @@
-//! The body of a response: bytes that are all there, or a stream that ends when a watch does.
+//! The body of a response: complete bytes, or the stream of a watch.
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -26,17 +26,17 @@ impl Body {
         Body::whole(Bytes::new())
     }
 
-    /// A body of bytes that are all there.
+    /// A body of complete bytes.
     pub fn whole(bytes: impl Into<Bytes>) -> Body {
         Body { form: Form::Whole(bytes.into()), held: Vec::new() }
     }
 
-    /// A body of chunks as they come.
+    /// A body of chunks that arrive over time.
     pub fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Body {
         Body { form: Form::Stream(chunks.boxed()), held: Vec::new() }
     }
 
-    /// The same body, which ends early if it is a stream and the future comes first.
+    /// The same body; if it is a stream, it ends when the future completes.
     pub fn until(self, end: impl Future<Output = ()> + Send + 'static) -> Body {
         let form = match self.form {
             Form::Whole(bytes) => Form::Whole(bytes),
@@ -45,13 +45,13 @@ impl Body {
         Body { form, held: self.held }
     }
 
-    /// The same body, which drops a value when it has been sent or is dropped itself.
+    /// The same body, with a value that is dropped after it is sent.
     pub(crate) fn holding(mut self, value: impl Send + Sync + 'static) -> Body {
         self.held.push(Box::new(value));
         self
     }
 
-    /// The bytes, if they are all there; the body itself if it is a stream.
+    /// The complete bytes; the body itself if it is a stream.
     pub fn into_whole(self) -> Result<Bytes, Body> {
         match self.form {
             Form::Whole(bytes) => Ok(bytes),

@@ -1,5 +1,5 @@
-//! What the query, or the body of a DELETE, says about how to do a request: `CreateOptions`, `UpdateOptions`,
-//! `PatchOptions`, `DeleteOptions` and `ListOptions`, read and checked as apimachinery does.
+//! The options of requests, from the query or the body of a DELETE: `CreateOptions`, `UpdateOptions`, `PatchOptions`,
+//! `DeleteOptions` and `ListOptions`, parsed and validated as apimachinery does.
 
 pub mod delete;
 pub mod list;
@@ -23,7 +23,7 @@ fn integer(query: &Query, key: &str) -> Result<Option<i64>> {
     }
 }
 
-/// A failed number as Go's `strconv` complains of it.
+/// The error of Go's `strconv` for a number that does not parse.
 pub(crate) fn parse_error(function: &str, text: &str, error: &std::num::ParseIntError) -> String {
     let why = match error.kind() {
         std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",

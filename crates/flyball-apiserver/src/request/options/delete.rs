@@ -12,37 +12,37 @@ use flyball_schema::violation::Violation;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How to delete.
+/// The options of a delete.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {
-    /// After how many seconds a pod goes.
+    /// The grace period of a pod, in seconds.
     pub grace_period_seconds: Option<i64>,
-    /// What the object has to be for the delete to go ahead.
+    /// The conditions on the object without which it is not deleted.
     pub preconditions: Option<Preconditions>,
     orphan_dependents: Option<bool>,
     propagation_policy: Option<String>,
     dry_run: Vec<String>,
 }
 
-/// What an object has to be for a delete to go ahead.
+/// The conditions on an object without which it is not deleted.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Preconditions {
-    /// Its uid.
+    /// The object's uid.
     pub uid: Option<String>,
-    /// Its resource version.
+    /// The object's resource version.
     pub resource_version: Option<String>,
 }
 
-/// What becomes of an object's dependents.
+/// The deletion of an object's dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They stay, without their owner.
+    /// They are kept, and their owner references removed.
     Orphan,
-    /// They go after it.
+    /// They are deleted after it.
     Background,
-    /// They go before it.
+    /// They are deleted before it.
     Foreground,
 }
 
@@ -124,12 +124,12 @@ impl DeleteOptions {
         violations
     }
 
-    /// Everything but the deletion itself.
+    /// Whether everything but the deletion is to be done.
     pub fn dry_run(&self) -> bool {
         !self.dry_run.is_empty()
     }
 
-    /// What is to become of the dependents; none if the kind's own policy is to decide.
+    /// The deletion of dependents; none if the kind's default applies.
     pub fn propagation(&self) -> Option<Propagation> {
         match (self.propagation_policy.as_deref(), self.orphan_dependents) {
             (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
@@ -139,7 +139,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Whether `orphanDependents=false` was said, which makes a deletion that takes its time a 202.
+    /// Whether `orphanDependents=false` is set: a deletion that is not finished is then answered with 202.
     pub fn says_accepted(&self) -> bool {
         self.orphan_dependents == Some(false)
     }

@@ -5,22 +5,22 @@ use crate::request::options::{integer, parse_error, refuse};
 use crate::status::{Result, Status};
 use flyball_schema::violation::Violation;
 
-/// What to list or watch, and from when.
+/// The options of a list or a watch.
 #[derive(Clone, Debug)]
 pub struct ListOptions {
-    /// At most so many objects; 0 means all.
+    /// The most objects of a page; 0 means all.
     pub limit: usize,
-    /// Where a page begins, as the page before it said.
+    /// The token of the previous page.
     pub continue_: Option<String>,
     /// The resource version as given; none if absent or empty.
     pub resource_version: Option<String>,
-    /// How exact the resource version is meant.
+    /// How the resource version is to be matched.
     pub resource_version_match: Option<ResourceVersionMatch>,
-    /// After how many seconds a watch ends.
+    /// The seconds after which a watch ends.
     pub timeout_seconds: Option<i64>,
     /// Whether a watch may send bookmarks.
     pub allow_watch_bookmarks: bool,
-    /// Whether a watch begins with what there is.
+    /// Whether a watch begins with the objects that are stored.
     pub send_initial_events: Option<bool>,
     /// The label selector as given.
     pub label_selector: Option<String>,
@@ -28,12 +28,12 @@ pub struct ListOptions {
     pub field_selector: Option<String>,
 }
 
-/// How exact a resource version is meant.
+/// How a resource version is to be matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceVersionMatch {
     /// Exactly that version.
     Exact,
-    /// That version, or any that follows.
+    /// That version or a later one.
     NotOlderThan,
 }
 
@@ -131,7 +131,7 @@ impl ListOptions {
     }
 }
 
-/// A resource version as a number, or what Go says is wrong with it.
+/// A resource version as a number, or Go's error message.
 pub fn parse_resource_version(text: &str) -> Result<u64, String> {
     text.parse().map_err(|error| {
         let why = parse_error("ParseUint", text, &error);

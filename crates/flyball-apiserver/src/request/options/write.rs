@@ -10,23 +10,23 @@ use flyball_schema::violation::Violation;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 
-/// How a write is to be done.
+/// The options of a write.
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
-    /// Everything but the write itself.
+    /// Whether everything but the commit is to be done.
     pub dry_run: bool,
-    /// What becomes of unknown and duplicate fields.
+    /// The treatment of unknown and duplicate fields.
     pub field_validation: FieldValidation,
-    /// Who owns the fields that are written.
+    /// The field manager.
     pub manager: String,
-    /// Whether an apply takes fields over from other managers.
+    /// Whether an apply takes ownership of fields of other managers.
     pub force: bool,
 }
 
-/// What becomes of unknown and duplicate fields.
+/// The treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// They are dropped without a word.
+    /// They are dropped silently.
     Ignore,
     /// They are dropped, and a Warning header names each.
     Warn,
@@ -34,7 +34,7 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// How the body of a PATCH is to be read.
+/// The format of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchType {
     /// RFC 6902.
@@ -128,7 +128,7 @@ impl WriteOptions {
     }
 }
 
-/// The field manager that a User-Agent stands for: what precedes the first `/`, at most 128 bytes of it.
+/// The default field manager: the User-Agent up to the first `/`, at most 128 bytes.
 fn manager_of(headers: &HeaderMap) -> String {
     let agent = headers
         .get(USER_AGENT)
