@@ -67,7 +67,7 @@ fn check_custom(kind: &Kind, target: &ResourceInfo) -> Result<(), Status> {
 
 fn check(kind: &Kind, target: &ResourceInfo, method: &Method) -> Result<(), Status> {
     let resource = &kind.resource;
-    if target.in_namespace && !resource.namespaced {
+    if target.verb == Verb::Proxy || (target.in_namespace && !resource.namespaced) {
         return Err(Status::no_such_path());
     }
     if resource.namespaced && !target.in_namespace && target.name.is_some() {

@@ -162,6 +162,7 @@ where
     }
     set_host(&mut request);
     let (version, expects) = (request.version(), request.headers().contains_key(EXPECT));
+    let is_head = request.method() == Method::HEAD;
     let unread = Unread::default();
     let Ok(mut response) = service.call(request.map(|body| RequestBody::new(body, unread.clone()))).await;
     if version < Version::HTTP_2
@@ -172,7 +173,11 @@ where
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
     }
-    response.map(|body| body.until(ended(stopped)))
+    // hyper removes the body of a response to HEAD on HTTP/1 only.
+    match is_head {
+        true => response.map(|_| Body::empty()),
+        false => response.map(|body| body.until(ended(stopped))),
+    }
 }
 
 /// HTTP/1.1 requires one `Host`.
