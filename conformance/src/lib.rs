@@ -17,3 +17,4 @@ pub mod scenario;
 pub mod sequences;
 pub mod soak;
 pub mod table;
+pub mod watches;

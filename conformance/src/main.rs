@@ -18,6 +18,7 @@ use conformance::requests::{self, record, script};
 use conformance::sequences;
 use conformance::soak::{self, Soak};
 use conformance::table;
+use conformance::watches;
 
 /// Compares Flyball with a real Kubernetes control plane, which is built from the Go module registry once (about six
 /// minutes on two cores) and kept in the user's cache directory. KUBEBUILDER_ASSETS is used instead where it is set.
@@ -89,6 +90,8 @@ enum Action {
     },
     /// Load an operator while its API fails in every way, and its server is killed and started again
     Soak(Soak),
+    /// Keep thousands of watches open while objects change, and see that memory and disk stay flat
+    Watches(watches::Options),
     /// Write the table of built-in kinds anew from Kubernetes' specification
     Table,
     /// Kill, suspend, cut off and stop the leader of three replicas, and see that never two of them write
@@ -136,6 +139,7 @@ async fn main() -> ExitCode {
         Some(Action::Published { text }) => return published(&text).await,
         Some(Action::OnEtcd { text }) => return on_etcd(&text).await,
         Some(Action::Soak(soak)) => soak::run(&soak).await,
+        Some(Action::Watches(options)) => watches::run(&options).await,
         Some(Action::Table) => table::write()
             .map(|path| println!("wrote {}", path.display()))
             .map_err(|error| sentence(&error)),

@@ -93,7 +93,7 @@ async fn calm(faults: &Faults) -> Result<(), String> {
 }
 
 /// The resident memory of this process, in bytes: operator, load and all.
-fn memory() -> f64 {
+pub(crate) fn memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
     line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or_default() * 1024.0

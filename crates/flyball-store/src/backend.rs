@@ -38,6 +38,11 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
+    /// How many snapshots of the disk are held for reads and watches in progress.
+    fn open_snapshots(&self) -> usize {
+        0
+    }
+
     /// Finishes queued commits and releases all resources.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

@@ -120,6 +120,11 @@ impl Backend for Disk {
         health.map(|health| health.unwrap_or_else(|error| Health::unavailable(&error))).boxed()
     }
 
+    fn open_snapshots(&self) -> usize {
+        let state = self.state.read();
+        state.disk.as_ref().map_or(0, |(engine, _)| engine.open_snapshots())
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         // An error means that the writer has ended already.
         async move { drop(self.queue.submit(|reply| Job::Close { reply }).await) }.boxed()

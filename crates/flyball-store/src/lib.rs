@@ -140,6 +140,11 @@ impl Store {
         self.0.is_shared()
     }
 
+    /// How many snapshots of the disk are held for reads and watches in progress; each keeps replaced values on disk.
+    pub fn open_snapshots(&self) -> usize {
+        self.0.open_snapshots()
+    }
+
     /// Finishes queued commits and releases all resources. Later commits and watches answer [`Error::Closed`]; reads answer
     /// from memory, as far as values are there.
     ///

@@ -156,8 +156,9 @@ impl Reconciler {
         let is_changed = match same {
             Some(old) => {
                 definition.kinds = old.kinds.clone();
-                let customs = definition.kinds.iter().filter_map(|kind| kind.custom.as_ref());
-                customs.fold(false, |changed, custom| custom.set_terminating(terminating) || changed)
+                // All versions of a definition share the flag.
+                let mut versions = definition.kinds.iter().filter_map(|kind| kind.custom.as_ref());
+                versions.any(|version| version.set_terminating(terminating))
             }
             None => {
                 let since = if self.is_started { server.store().revision() } else { 0 };
