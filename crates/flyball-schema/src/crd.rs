@@ -1,6 +1,7 @@
 //! The schema of a custom resource, read from its CustomResourceDefinition, or refused for what a real server
 //! refuses it for. The rest of a definition (names, versions, columns) is left to `definition`.
 
+mod cel;
 mod coerce;
 mod convert;
 mod defaults;
@@ -9,11 +10,15 @@ mod props;
 mod structural;
 mod write;
 
+pub use cel::{Findings, Validator};
+
 use crate::decode::DecodeError;
 use crate::schema::{Node, SchemaId, Schemas};
 use crate::violation::Violation;
+use cel::CostLimit;
 use props::Props;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The types of one version of a custom resource.
 #[derive(Clone, Debug)]
@@ -22,6 +27,8 @@ pub struct Structural {
     pub schemas: Schemas,
     /// The type of the object itself, with `apiVersion`, `kind` and `metadata`.
     pub root: SchemaId,
+    /// The validation rules in CEL, if the schema has any.
+    pub validator: Option<Arc<Validator>>,
 }
 
 impl Structural {
@@ -65,9 +72,31 @@ pub enum Status {
     Subresource,
 }
 
-/// Reads an `openAPIV3Schema`, whose field path is given, such as `spec.versions[0].schema.openAPIV3Schema`.
-// apiextensions-apiserver/pkg/apis/apiextensions/validation, validateCustomResourceDefinitionValidation
+/// Reads an `openAPIV3Schema` that is being written, whose field path is given, such as
+/// `spec.versions[0].schema.openAPIV3Schema`.
 pub fn read(schema: &Value, path: &str, status: Status) -> Result<Structural, Vec<Violation>> {
+    read_as(schema, path, status, Origin::Written(CostLimit::PerRule))
+}
+
+/// Reads a schema that is being written and is the same as the stored one: its rules may cost more than new ones.
+pub fn read_unchanged(schema: &Value, path: &str, status: Status) -> Result<Structural, Vec<Violation>> {
+    read_as(schema, path, status, Origin::Written(CostLimit::SchemaOnly))
+}
+
+/// Reads a schema that is stored. Rules that do not compile are kept; [`Validator::errors`] names them.
+pub fn read_stored(schema: &Value, path: &str, status: Status) -> Result<Structural, Vec<Violation>> {
+    read_as(schema, path, status, Origin::Stored)
+}
+
+/// Where a schema comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Written(CostLimit),
+    Stored,
+}
+
+// apiextensions-apiserver/pkg/apis/apiextensions/validation, validateCustomResourceDefinitionValidation
+fn read_as(schema: &Value, path: &str, status: Status, origin: Origin) -> Result<Structural, Vec<Violation>> {
     let props = Props::of(schema);
     let mut found = Vec::new();
     if status == Status::Subresource {
@@ -82,14 +111,27 @@ pub fn read(schema: &Value, path: &str, status: Status) -> Result<Structural, Ve
         Some(violations) if !violations.is_empty() => found.extend(violations),
         Some(_) => {
             let structural = convert::convert(props);
-            found.extend(defaults::check(&structural, path));
-            converted = Some(structural);
+            let mut wrong = defaults::check(&structural, path);
+            if origin != Origin::Stored {
+                wrong.extend(cel::check_defaults(props, path, &wrong));
+            }
+            converted = Some((structural, wrong.is_empty()));
+            found.extend(wrong);
         }
         None => {}
     }
-    found.extend(openapi::check(props, path));
+    let keywords = openapi::check(props, path);
+    let rules = match (&converted, origin) {
+        (Some((_, true)), Origin::Written(limit)) => cel::check(props, path, &keywords, limit),
+        _ => Vec::new(),
+    };
+    found.extend(keywords);
+    found.extend(rules);
     match converted {
-        Some(structural) if found.is_empty() => Ok(structural),
+        Some((mut structural, _)) if found.is_empty() => {
+            structural.validator = Validator::new(props, true).map(Arc::new);
+            Ok(structural)
+        }
         _ => Err(found),
     }
 }

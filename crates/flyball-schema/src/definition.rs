@@ -7,7 +7,7 @@ mod internal;
 mod names;
 mod version;
 
-pub(crate) use internal::schema as internal_schema;
+pub(crate) use internal::{rule as internal_rule, schema as internal_schema};
 
 use crate::metadata;
 use crate::names::{NameRule, dns1035_label, dns1123_subdomain};

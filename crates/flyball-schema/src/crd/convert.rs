@@ -14,7 +14,7 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 pub(super) fn convert(props: Props<'_>) -> Structural {
     let mut conversion = Conversion { schemas: Schemas::default() };
     let root = conversion.resource(props);
-    Structural { schemas: conversion.schemas, root }
+    Structural { schemas: conversion.schemas, root, validator: None }
 }
 
 struct Conversion {

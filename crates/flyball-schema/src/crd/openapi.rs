@@ -3,6 +3,7 @@
 
 mod lists;
 
+use super::cel;
 use super::props::{Additional, Props};
 use crate::validate::is_supported_format;
 use crate::violation::{Reason, Violation};
@@ -45,19 +46,16 @@ fn is_used(props: Props<'_>, keyword: &str) -> bool {
     }
 }
 
-/// Every complaint about keywords, in the order of a real server.
+/// Every complaint about keywords, in the order of a real server; the expressions of rules are left to `cel`.
 pub(super) fn check(props: Props<'_>, path: &str) -> Vec<Violation> {
     let mut found = Found::default();
     found.schema(props, path, Inside { root: true, ..Inside::default() });
-    found.violations.extend(found.rules);
     found.violations
 }
 
-/// Complaints about rules in CEL come after all others.
 #[derive(Default)]
 struct Found {
     violations: Vec<Violation>,
-    rules: Vec<Violation>,
 }
 
 impl Found {
@@ -82,11 +80,7 @@ impl Found {
             self.violations.push(Violation::invalid(path, false, "must be true or undefined"));
         }
         self.violations.extend(lists::check(props, path));
-        if !props.list("x-kubernetes-validations").is_empty() {
-            let path = format!("{path}.x-kubernetes-validations");
-            self.rules
-                .push(Violation::forbidden(path, "validation rules in CEL are not supported by this server yet"));
-        }
+        self.violations.extend(cel::check_form(props, path));
     }
 
     fn additional(&mut self, props: Props<'_>, path: &str, inside: Inside<'_>) {

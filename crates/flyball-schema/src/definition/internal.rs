@@ -19,6 +19,7 @@ enum Kind {
     SchemaMap,
     SchemaOrList,
     SchemaOrFlag,
+    Rules,
 }
 
 /// The fields of a schema, in the order of their declaration.
@@ -66,7 +67,7 @@ const FIELDS: [(&str, &str, Kind); 44] = [
     ("XListMapKeys", "x-kubernetes-list-map-keys", Kind::Raw),
     ("XListType", "x-kubernetes-list-type", Kind::Raw),
     ("XMapType", "x-kubernetes-map-type", Kind::Raw),
-    ("XValidations", "x-kubernetes-validations", Kind::Raw),
+    ("XValidations", "x-kubernetes-validations", Kind::Rules),
 ];
 
 /// A schema, printed whole.
@@ -78,11 +79,29 @@ pub(crate) fn schema(schema: &Value) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
+/// A validation rule, printed whole.
+pub(crate) fn rule(rule: &Value) -> String {
+    let text = |name: &str| go_text::json(&rule[name].as_str().unwrap_or_default().into());
+    format!(
+        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
+        text("rule"),
+        text("message"),
+        text("messageExpression"),
+        go_text::json(&rule["reason"]),
+        text("fieldPath"),
+        go_text::json(&rule["optionalOldSelf"]),
+    )
+}
+
 fn field(value: &Value, kind: Kind) -> String {
     match (kind, value) {
         (Kind::Text, _) => go_text::json(&value.as_str().unwrap_or_default().into()),
         (Kind::Flag, _) => value.as_bool().unwrap_or_default().to_string(),
         (_, Value::Null) | (Kind::Raw, _) => go_text::json(value),
+        (Kind::Rules, _) => {
+            let rules: Vec<_> = value.as_array().into_iter().flatten().map(rule).collect();
+            format!("[{}]", rules.join(","))
+        }
         (Kind::Schema, _) => schema(value),
         (Kind::Schemas, _) => list(value),
         (Kind::SchemaMap, _) => {
