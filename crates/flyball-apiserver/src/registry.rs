@@ -15,7 +15,7 @@ pub(crate) mod warn;
 use crate::crd::CrdSchemas;
 use crate::registry::strategy::Strategy;
 use bytes::Bytes;
-use flyball_schema::crd::Structural;
+use flyball_schema::crd::{Structural, Validator};
 use flyball_schema::kinds;
 use flyball_schema::print::{CustomColumn, Printer};
 use flyball_schema::resource::Resource;
@@ -122,6 +122,11 @@ impl Kind {
             Some(custom) => custom.schemas.version(&self.resource.version).map(Structural::node),
             None => self.root.map(|root| kinds::builtin().schemas.node(root)),
         }
+    }
+
+    /// The validation rules of a custom kind, if it has any.
+    pub(crate) fn validator(&self) -> Option<&Validator> {
+        self.custom.as_ref()?.schemas.version(&self.resource.version)?.validator.as_deref()
     }
 
     /// Whether it is that resource, in whatever version.

@@ -46,7 +46,9 @@ impl Checked {
     /// Whether the expression contains a name that stands for a variable of this name, also one of a comprehension.
     pub fn refers_to(&self, variable: &str) -> bool {
         let names = self.references.iter().flatten();
-        names.into_iter().any(|reference| matches!(reference, Reference::Name(name) if &**name == variable))
+        names
+            .into_iter()
+            .any(|reference| matches!(reference, Reference::Name(name) if &**name == variable))
     }
 
     /// The type of one expression of the tree.

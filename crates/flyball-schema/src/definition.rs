@@ -27,7 +27,7 @@ pub fn validate(definition: &Value) -> Vec<Violation> {
         let place = found.iter().take_while(|violation| violation.path == "metadata.name").count();
         found.insert(place, Violation::invalid("metadata.name", name, detail));
     }
-    found.extend(validate_spec(&definition["spec"]));
+    found.extend(validate_spec(&definition["spec"], None));
     found.extend(validate_rest(definition));
     found.extend(approval::check(definition, None));
     found.extend(preserves_unknown(definition));
@@ -38,7 +38,7 @@ pub fn validate(definition: &Value) -> Vec<Violation> {
 pub fn validate_update(definition: &Value, old: &Value) -> Vec<Violation> {
     let (spec, old_spec) = (&definition["spec"], &old["spec"]);
     let mut found = metadata::validate_update(&definition["metadata"], &old["metadata"], "metadata");
-    found.extend(validate_spec(spec));
+    found.extend(validate_spec(spec, Some(old_spec)));
     let mut immutable = |path: &str, new: &Value, old: &Value| {
         if new != old {
             found.push(Violation::invalid(path, new.clone(), "field is immutable"));
@@ -63,7 +63,7 @@ fn is_established(definition: &Value) -> bool {
     conditions.any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
-fn validate_spec(spec: &Value) -> Vec<Violation> {
+fn validate_spec(spec: &Value, old: Option<&Value>) -> Vec<Violation> {
     let mut found: Vec<_> = group(spec).into_iter().chain(scope(spec)).collect();
     let versions = items(spec, "versions");
     let hoisted = Hoisted::of(versions);
@@ -80,12 +80,12 @@ fn validate_spec(spec: &Value) -> Vec<Violation> {
         if !wrong.is_empty() {
             found.push(Violation::invalid(format!("spec.versions[{index}].name"), name, &wrong.join(",")));
         }
-        found.extend(version::check(version, &hoisted, &format!("spec.versions[{index}]")));
+        found.extend(version::check(version, &hoisted, old, &format!("spec.versions[{index}]")));
     }
     found.extend(version_list(versions, &hoisted));
     found.extend(names::required(&spec["names"]));
     found.extend(names::check(&spec["names"], "spec.names"));
-    found.extend(version::check_fields(hoisted.fields(spec), "spec"));
+    found.extend(version::check_fields(hoisted.fields(spec, old), "spec"));
     found.extend(conversion::check(&spec["conversion"]));
     found
 }

@@ -29,13 +29,31 @@ impl CrdSchemas {
     pub(crate) fn check(&self) -> Result<&BTreeMap<String, Structural>, &str> {
         let compiled = self.compiled.get_or_init(|| {
             let compiled = compile(&decode(&self.definition));
-            if let Err(error) = &compiled {
-                let name = crate::registry::object::peek(&self.definition).metadata.name;
-                tracing::error!(%error, definition = %name, "the schema of a definition is invalid; requests are refused");
-            }
+            self.report(&compiled);
             compiled
         });
         compiled.as_ref().map_err(String::as_str)
+    }
+
+    /// Logs what is wrong with the schemas and with their rules.
+    fn report(&self, compiled: &Result<BTreeMap<String, Structural>, String>) {
+        let name = || crate::registry::object::peek(&self.definition).metadata.name;
+        let versions = match compiled {
+            Ok(versions) => versions,
+            Err(error) => {
+                tracing::error!(%error, definition = %name(), "the schema of a definition is invalid; requests are refused");
+                return;
+            }
+        };
+        let validators = versions
+            .iter()
+            .filter_map(|(version, schema)| Some((version, schema.validator.as_ref()?)));
+        for (version, validator) in validators {
+            for error in validator.errors() {
+                let name = name();
+                tracing::error!(%error, definition = %name, %version, "a validation rule does not compile; objects under it are refused");
+            }
+        }
     }
 
     /// The schema of a version as its author wrote it; null if there is none.
@@ -59,7 +77,7 @@ fn compile(definition: &Value) -> Result<BTreeMap<String, Structural>, String> {
             true => crd::Status::Subresource,
             false => crd::Status::Plain,
         };
-        match crd::read(&version["schema"]["openAPIV3Schema"], &path, status) {
+        match crd::read_stored(&version["schema"]["openAPIV3Schema"], &path, status) {
             Ok(structural) => Ok((version["name"].as_str().unwrap_or_default().to_owned(), structural)),
             Err(violations) => Err(violations.first().map(ToString::to_string).unwrap_or(path)),
         }

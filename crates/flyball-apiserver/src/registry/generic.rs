@@ -94,7 +94,7 @@ impl Write<'_> {
         warn::owners(request, object);
         let is_generated = prepare::generate_name(object);
         prepare::create(&request.kind, object, &request.now());
-        prepare::check(&request.kind, Subresource::Whole, object, None)?;
+        prepare::check(request, Subresource::Whole, object, None)?;
         warn::finalizers(request, object, None);
         warn::oddities(request, object);
         admission::validate(&mut attributes).await?;
@@ -173,7 +173,7 @@ impl Write<'_> {
         check_version(request, object, entry)?;
         warn::owners(request, object);
         prepare::update(kind, subresource, object, &live);
-        prepare::check(kind, subresource, object, Some(&live))?;
+        prepare::check(request, subresource, object, Some(&live))?;
         warn::finalizers(request, object, Some(&live));
         warn::oddities(request, object);
         admission::validate(&mut attributes).await?;

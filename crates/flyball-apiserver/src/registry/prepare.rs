@@ -4,11 +4,12 @@ use crate::endpoints::Subresource;
 use crate::registry::object::{self, metadata, metadata_mut};
 use crate::registry::strategy::Generation;
 use crate::registry::{CrdVersion, Kind};
+use crate::request::context::ResourceRequest;
 use crate::request::options::causes;
 use crate::status::{Result, Status};
 use flyball_schema::builtin::{self, typed};
 use flyball_schema::metadata as meta_rules;
-use flyball_schema::violation::Violation;
+use flyball_schema::violation::{Reason, Violation};
 use flyball_schema::{default, prune, validate};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -215,11 +216,18 @@ fn is_new_generation(kind: &Kind, object: &Value, live: &Value) -> bool {
 }
 
 /// Refuses an object that its kind does not allow.
-pub(crate) fn check(kind: &Kind, subresource: Subresource, object: &Value, live: Option<&Value>) -> Result<()> {
-    let violations = match live {
+pub(crate) fn check(
+    request: &ResourceRequest,
+    subresource: Subresource,
+    object: &Value,
+    live: Option<&Value>,
+) -> Result<()> {
+    let kind = &request.kind;
+    let mut violations = match live {
         Some(live) => update_violations(kind, subresource, object, live),
         None => create_violations(kind, object),
     };
+    check_rules(request, object, live, &mut violations);
     if violations.is_empty() {
         return Ok(());
     }
@@ -230,6 +238,33 @@ pub(crate) fn check(kind: &Kind, subresource: Subresource, object: &Value, live:
         &*kind.resource.group
     };
     Err(Status::invalid(group, &kind.resource.kind, object::name(object), causes(violations)))
+}
+
+/// Runs the validation rules of a custom kind, unless the object does not fit the types that they rely on.
+// apiextensions-apiserver/pkg/registry/customresource/strategy.go, Validate and hasBlockingErr
+fn check_rules(request: &ResourceRequest, object: &Value, live: Option<&Value>, violations: &mut Vec<Violation>) {
+    let Some(validator) = request.kind.validator() else {
+        return;
+    };
+    let blocks = |violation: &Violation| {
+        let reasons = [
+            Reason::NotSupported,
+            Reason::Required,
+            Reason::TooLong,
+            Reason::TooMany,
+            Reason::TypeInvalid,
+        ];
+        reasons.contains(&violation.reason)
+    };
+    if violations.iter().any(blocks) {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
+                   complete validation";
+        violations.push(Violation::invalid("<nil>", Value::Null, why));
+        return;
+    }
+    let found = validator.validate(object, live);
+    violations.extend(found.violations);
+    found.warnings.into_iter().for_each(|warning| request.warn(warning));
 }
 
 fn create_violations(kind: &Kind, object: &Value) -> Vec<Violation> {

@@ -26,6 +26,8 @@ pub(super) struct Fields<'a> {
     columns: Option<&'a Value>,
     selectable: Option<&'a Value>,
     status: Status,
+    /// Whether the schema is the one that is stored.
+    is_unchanged: bool,
     /// What the schema is called here.
     schema_name: &'static str,
 }
@@ -45,14 +47,16 @@ impl<'a> Hoisted<'a> {
     }
 
     /// What is looked at under `spec`.
-    pub(super) fn fields(&self, spec: &Value) -> Fields<'a> {
-        let any = items(spec, "versions").iter().any(has_status);
+    pub(super) fn fields(&self, spec: &Value, old: Option<&Value>) -> Fields<'a> {
+        let versions = items(spec, "versions");
+        let any = versions.iter().any(has_status);
         Fields {
             schema: self.schema,
             subresources: self.subresources,
             columns: self.columns,
             selectable: self.selectable,
             status: if any { Status::Subresource } else { Status::Plain },
+            is_unchanged: versions.first().is_some_and(|version| has_same_schema(version, old)),
             schema_name: "validation",
         }
     }
@@ -62,8 +66,15 @@ fn has_status(version: &Value) -> bool {
     !version["subresources"]["status"].is_null()
 }
 
+/// Whether a stored definition has a version of the same name with the same schema.
+// findVersionsWithUnchangedSchemas
+fn has_same_schema(version: &Value, old: Option<&Value>) -> bool {
+    let mut versions = old.map(|spec| items(spec, "versions")).unwrap_or_default().iter();
+    versions.any(|old| old["name"] == version["name"] && old["schema"] == version["schema"])
+}
+
 /// What is wrong with a version beyond what all versions share.
-pub(super) fn check(version: &Value, hoisted: &Hoisted<'_>, path: &str) -> Vec<Violation> {
+pub(super) fn check(version: &Value, hoisted: &Hoisted<'_>, old: Option<&Value>, path: &str) -> Vec<Violation> {
     let mut found = deprecation(version, path);
     let fields = Fields {
         schema: Some(&version["schema"]).filter(|_| hoisted.schema.is_none()),
@@ -75,6 +86,7 @@ pub(super) fn check(version: &Value, hoisted: &Hoisted<'_>, path: &str) -> Vec<V
         } else {
             Status::Plain
         },
+        is_unchanged: has_same_schema(version, old),
         schema_name: "schema",
     };
     found.extend(check_fields(fields, path));
@@ -86,7 +98,12 @@ pub(super) fn check_fields(fields: Fields<'_>, path: &str) -> Vec<Violation> {
     let schema = fields.schema.map(|schema| &schema["openAPIV3Schema"]).filter(|schema| !schema.is_null());
     if let Some(schema) = schema {
         let path = format!("{path}.{}.openAPIV3Schema", fields.schema_name);
-        found.extend(crd::read(schema, &path, fields.status).err().unwrap_or_default());
+        let read = if fields.is_unchanged {
+            crd::read_unchanged
+        } else {
+            crd::read
+        };
+        found.extend(read(schema, &path, fields.status).err().unwrap_or_default());
     }
     if let Some(subresources) = fields.subresources {
         found.extend(scale(&subresources["scale"], &format!("{path}.subresources.scale")));

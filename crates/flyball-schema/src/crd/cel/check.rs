@@ -68,7 +68,12 @@ fn check_one(rule: &Value, props: Props<'_>, path: &str, found: &mut Vec<Violati
 /// What is wrong with the expressions of a schema that is structural. Schemas in or below which something else was found are
 /// left out.
 pub(in crate::crd) fn check(props: Props<'_>, path: &str, others: &[Violation], limit: CostLimit) -> Vec<Violation> {
-    let mut check = Check { others, limit, found: Vec::new(), total: TotalCost::default() };
+    let mut check = Check {
+        others,
+        limit,
+        found: Vec::new(),
+        total: TotalCost::default(),
+    };
     let at = At {
         is_resource: true,
         uncorrelatable: None,
@@ -115,7 +120,11 @@ impl Check<'_> {
         };
         let element = declaration.as_ref().and_then(|declaration| declaration.element());
         if let Some(Additional::Schema(values)) = props.additional() {
-            let at = At { is_resource: values.embeds_resource(), declaration: element, ..inner };
+            let at = At {
+                is_resource: values.embeds_resource(),
+                declaration: element,
+                ..inner
+            };
             self.schema(values, &format!("{path}.additionalProperties"), at);
         }
         for (name, property) in props.properties() {

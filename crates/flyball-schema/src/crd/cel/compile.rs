@@ -52,7 +52,7 @@ pub(super) fn rules(props: Props<'_>, declaration: &Declaration) -> Vec<Rule> {
     if written.is_empty() {
         return Vec::new();
     }
-    let (env, kind) = declaration.declare_in(base_env(), &type_name(written));
+    let (env, kind) = declaration.declare_in(Env::kubernetes(), &type_name(written));
     let env = env.variable(SELF, kind.clone());
     let optional = env.clone().variable(OLD_SELF, Type::optional(kind.clone()));
     let plain = env.variable(OLD_SELF, kind);
@@ -147,9 +147,4 @@ fn message(rule: &Rule, env: &Env, declaration: &Declaration) -> Result<Message,
     }
     let max_cost = cost::estimate(&program, env, declaration);
     Ok(Message { program, max_cost })
-}
-
-fn base_env() -> Env {
-    use flyball_cel::Library;
-    Env::new([Library::Standard, Library::Optional(9), Library::TwoVariables])
 }

@@ -1,10 +1,11 @@
 //! What the rules of a definition may cost: estimates before they are accepted, and how refusals say it.
 // apiextensions-apiserver/pkg/apis/apiextensions/validation/{validation,cel_validation}.go
 
-use super::declaration::{Declaration, MAX_REQUEST_BYTES};
+use super::declaration::{Declaration, Kind, MAX_REQUEST_BYTES};
 use crate::crd::props::Props;
 use crate::violation::Violation;
-use flyball_cel::{Env, Program};
+use flyball_cel::{Env, Program, SizeEstimate, SizeEstimator, Type};
+use std::sync::Arc;
 
 /// What one evaluation may cost.
 pub(super) const MAX_CALL_COST: u64 = 1_000_000;
@@ -27,8 +28,24 @@ pub enum CostLimit {
 }
 
 /// What an expression costs at most, as far as the limits of the schema tell.
-pub(super) fn estimate(_program: &Program, _env: &Env, _declaration: &Declaration) -> u64 {
-    0
+pub(super) fn estimate(program: &Program, env: &Env, declaration: &Declaration) -> u64 {
+    env.estimate_cost(program.checked(), declaration).max
+}
+
+impl SizeEstimator for Declaration {
+    // compilation.go, sizeEstimator: both variables have the type of the value that the rule is about.
+    fn estimate_size(&self, path: &[Arc<str>], _kind: &Type) -> Option<SizeEstimate> {
+        let (_, steps) = path.split_first()?;
+        let mut declaration = self;
+        for step in steps {
+            declaration = match (&**step, &declaration.kind) {
+                ("@items" | "@values", _) => declaration.element()?,
+                ("@keys", Kind::Map(_)) => return Some(SizeEstimate { min: 0, max: 0 }),
+                (name, _) => declaration.field(name)?,
+            };
+        }
+        Some(SizeEstimate { min: 0, max: declaration.max_elements })
+    }
 }
 
 /// How often a value can occur in one request if nothing but its size limits that.

@@ -105,9 +105,9 @@ fn text(props: Props<'_>) -> Arc<Declaration> {
 // model.WithTypeAndObjectMeta
 pub(super) fn properties<'a>(props: Props<'a>, is_resource: bool) -> Vec<(&'a str, Props<'a>)> {
     static TEXT: LazyLock<Value> = LazyLock::new(|| json!({"type": "string"}));
-    static METADATA: LazyLock<Value> = LazyLock::new(|| {
-        json!({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}})
-    });
+    static METADATA: LazyLock<Value> = LazyLock::new(
+        || json!({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}}),
+    );
     let mut declared = props.properties();
     if !is_resource || declares_metadata(props) {
         return declared;

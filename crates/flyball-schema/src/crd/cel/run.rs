@@ -99,7 +99,9 @@ impl<'b> Run<'b> {
         self.rules(node, place, value, old.filter(|old| !old.is_null()), ratchet)?;
         match value {
             Value::Array(items) => {
-                let Some(node_of_items) = &node.items else { return Ok(()) };
+                let Some(node_of_items) = &node.items else {
+                    return Ok(());
+                };
                 let old = old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
                 let old = KeyedItems::of(old, &node.keys);
                 for (index, item) in items.iter().enumerate() {
@@ -181,7 +183,8 @@ impl<'b> Run<'b> {
         variables: &Variables<'a>,
     ) -> Result<bool, Stopped> {
         let evaluation = compiled.program.evaluate_within(variables, MAX_CALL_COST);
-        self.pay(evaluation.cost).map_err(|Stopped| self.stop(at, OUT_OF_BUDGET).err().unwrap_or(Stopped))?;
+        self.pay(evaluation.cost)
+            .map_err(|Stopped| self.stop(at, OUT_OF_BUDGET).err().unwrap_or(Stopped))?;
         match evaluation.result {
             Ok(value) => return Ok(matches!(value, Cel::Bool(true))),
             Err(error) if error.message().starts_with("no such overload") => {
@@ -255,7 +258,8 @@ impl<'b> Run<'b> {
         let text = match evaluation.result {
             Ok(value) => value.as_str().map(|text| text.trim().to_owned()),
             Err(error) if error.is_cancelled() => {
-                let why = "no further validation rules will be run due to call cost exceeds limit for messageExpression";
+                let why =
+                    "no further validation rules will be run due to call cost exceeds limit for messageExpression";
                 return Err(format!("{why}: {}", go_text::quote(&rule.message_expression)));
             }
             Err(_) => None,

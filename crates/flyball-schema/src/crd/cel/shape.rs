@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 /// The shape of the values of a schema.
 pub(super) fn shape(props: Props<'_>, is_resource: bool) -> Shape {
-    Shape { kind: kind(props, is_resource), nullable: props.flag("nullable") }
+    Shape {
+        kind: kind(props, is_resource),
+        nullable: props.flag("nullable"),
+    }
 }
 
 fn kind(props: Props<'_>, is_resource: bool) -> ShapeKind {

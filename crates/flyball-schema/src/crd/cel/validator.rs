@@ -58,9 +58,8 @@ impl Node {
         if !has_rules(props) {
             return None;
         }
-        let child = |props: Props<'_>, declaration: &Declaration| {
-            Node::new(props, props.embeds_resource(), declaration)
-        };
+        let child =
+            |props: Props<'_>, declaration: &Declaration| Node::new(props, props.embeds_resource(), declaration);
         let element = |props: Props<'_>| child(props, declaration.element()?).map(Box::new);
         let property = |(name, property): (&str, Props<'_>)| {
             let declared = match escape(name) {
