@@ -226,8 +226,9 @@ impl<'a> Value<'a> {
             Value::Bytes(bytes) => bytes.is_empty(),
             Value::Duration(span) => span.nanoseconds() == 0,
             Value::Timestamp(point) => point.is_zero(),
-            Value::List(list) => list.is_empty(),
-            Value::Map(map) => map.is_empty(),
+            // Upstream's lists and maps of a declared shape have no zero value.
+            Value::List(list) => list.is_empty() && list.shape().is_none(),
+            Value::Map(map) => map.is_empty() && map.shape().is_none(),
             Value::Optional(_) | Value::Type(_) | Value::Opaque(_) => false,
         }
     }

@@ -1,5 +1,5 @@
 //! What is wrong with a custom resource according to its schema, in the words and the order of a real server.
-//! The metadata of the object itself is left to `metadata`; rules in CEL are refused when the schema is read.
+//! The metadata of the object itself is left to `metadata`; rules in CEL to `crd::cel`.
 
 mod embedded;
 pub(crate) mod format;

@@ -6,7 +6,9 @@
 mod cluster;
 mod faults;
 mod place;
+mod rules;
 mod wait;
 
 pub use cluster::Cluster;
 pub use faults::Faults;
+pub use rules::{RefusedDefinition, check_rules};

@@ -84,3 +84,33 @@ fn compile(definition: &Value) -> Result<BTreeMap<String, Structural>, String> {
     };
     versions.iter().enumerate().map(compile).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_stored_definition_is_served_though_its_rule_does_not_compile() {
+        let rules = json!([{"rule": "self.gone == 1"}, {"rule": "self.n > 0"}]);
+        let spec =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "x-kubernetes-validations": rules});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let definition = json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
+        let schemas = CrdSchemas::new(definition.to_string().into());
+
+        let version = schemas.version("v1").expect("the version is served");
+        let validator = version.validator.as_ref().expect("it has rules");
+
+        let errors = validator.errors();
+        assert!(errors.len() == 1 && errors[0].contains("undefined field 'gone'"), "{errors:?}");
+        let found = validator.validate(&json!({"spec": {"n": 0}}), None).violations;
+        let messages: Vec<&str> = found.iter().map(|violation| violation.message.as_str()).collect();
+        assert!(
+            messages[0].starts_with("Invalid value: \"object\": rule compile error: compilation failed"),
+            "{messages:?}"
+        );
+        assert_eq!(messages[1], "Invalid value: failed rule: self.n > 0");
+        assert!(validator.validate(&json!({"metadata": {}}), None).violations.is_empty());
+    }
+}

@@ -14,6 +14,7 @@ mod objects;
 mod outages;
 mod pipeline;
 mod racing;
+mod rules;
 mod sharing;
 mod slow_store;
 mod versions;

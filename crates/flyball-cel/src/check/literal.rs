@@ -47,16 +47,21 @@ fn format(checked: &Checked, id: ExprId, issues: &mut Issues) {
     }
     let mut place = id;
     let mut seen = 0;
-    let walked = format_text::walk(text, elements.len(), |index, clause| {
-        seen = index + 1;
-        match refused(checked, elements[index], clause.verb) {
-            Some(wrong) => {
-                place = wrong;
-                Err(format_text::refusal(clause.verb, checked.type_of(wrong)))
+    let walked = format_text::walk(
+        text,
+        elements.len(),
+        |_| Ok(()),
+        |index, clause| {
+            seen = index + 1;
+            match refused(checked, elements[index], clause.verb) {
+                Some(wrong) => {
+                    place = wrong;
+                    Err(format_text::refusal(clause.verb, checked.type_of(wrong)))
+                }
+                None => Ok(String::new()),
             }
-            None => Ok(String::new()),
-        }
-    });
+        },
+    );
     let message = match walked {
         Err(message) => message,
         Ok(_) if elements.len() > seen => {

@@ -34,19 +34,32 @@ fn format<'a>(args: &[Value<'a>], clause: fn(&Clause, &Value<'a>) -> Result<Stri
     let [Value::String(text), Value::List(list)] = args else {
         return Err(EvalError::no_such_overload());
     };
-    let rendered = walk(text, list.len(), |index, found| match list.get(index) {
+    let argument = |index| {
+        if index < list.len() {
+            Ok(())
+        } else {
+            Err(out_of_range(index))
+        }
+    };
+    let rendered = walk(text, list.len(), argument, |index, found| match list.get(index) {
         Some(Ok(value)) => clause(found, &value),
-        _ => Err(format!("index {index} out of range")),
+        _ => Err(out_of_range(index)),
     });
     let rendered = rendered.map_err(EvalError::new)?;
     super::check_size(rendered.len())?;
     Ok(Value::string(rendered))
 }
 
-/// Goes through a format and has each clause rendered with the number of its argument.
+fn out_of_range(index: usize) -> String {
+    format!("index {index} out of range")
+}
+
+/// Goes through a format and has each clause rendered with the number of its argument. `argument` is asked for each of them
+/// before its clause is read.
 pub(crate) fn walk(
     format: &str,
     count: usize,
+    argument: impl Fn(usize) -> Result<(), String>,
     mut render: impl FnMut(usize, &Clause) -> Result<String, String>,
 ) -> Result<String, String> {
     let (mut rendered, mut rest, mut index) = (String::new(), format, 0);
@@ -58,11 +71,12 @@ pub(crate) fn walk(
             rest = after;
             continue;
         }
-        if rest.is_empty() && index < count {
+        argument(index)?;
+        if rest.is_empty() {
             return Err("unexpected end of string".into());
         }
         if index >= count {
-            return Err(format!("index {index} out of range"));
+            return Err(out_of_range(index));
         }
         let (clause, after) = read(rest).map_err(|why| format!("could not parse formatting clause: {why}"))?;
         let shown = render(index, &clause).map_err(|why| format!("error during formatting: {why}"))?;

@@ -101,7 +101,11 @@ pub(super) const CIDR: [Entry; 10] = [
     }),
     entry("containsIP", "cidr_contains_ip_string", "~net.CIDR.(string) -> bool", |args| {
         network(args, |cidr| match &args[1] {
-            Value::String(text) => parse_ip(text).map(|ip| Value::Bool(cidr.contains(ip.0))),
+            // Upstream takes a text that is no address for an argument of another type.
+            Value::String(text) => match parse_ip(text) {
+                Ok(ip) => Ok(Value::Bool(cidr.contains(ip.0))),
+                Err(_) => Err(EvalError::no_such_overload()),
+            },
             _ => Err(EvalError::no_such_overload()),
         })
     }),

@@ -266,7 +266,15 @@ impl Translator<'_> {
                 return Ok(());
             }
             'E' if !in_class => "",
-            'a' | 'f' | 't' | 'n' | 'r' | 'v' | 'x' | 'p' | 'P' => {
+            'x' | 'p' | 'P' => {
+                let braced = self.rest().strip_prefix('{').and_then(|inner| inner.find('}'));
+                let end = self.at + braced.map_or(0, |length| length + 2);
+                let escaped = self.pattern[start..end].to_string();
+                self.at = end;
+                self.atom(&escaped);
+                return Ok(());
+            }
+            'a' | 'f' | 't' | 'n' | 'r' | 'v' => {
                 self.atom(&format!("\\{letter}"));
                 return Ok(());
             }
@@ -314,6 +322,9 @@ mod tests {
             (r"^.$", "é", true),
             (r"^[[:alpha:]]+$", "abc", true),
             (r"}", "}", true),
+            (r"^\p{L}[[:alpha:]]$", "äb", true),
+            (r"^[\p{Greek}\x{41}]+$", "αA", true),
+            (r"^\pN$", "a", false),
         ];
         for (pattern, text, expected) in cases {
             let compiled = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));

@@ -1,7 +1,7 @@
 //! What a structural schema declares to expressions: types, and how large their values may be.
 // apiserver/pkg/cel/common/schemas.go, SchemaDeclType; apiserver/pkg/cel/types.go
 
-use super::escape::escape;
+use super::escape::{escape, unescape_keyword};
 use crate::crd::props::{Additional, Props};
 use flyball_cel::{Env, Type};
 use serde_json::{Value, json};
@@ -147,6 +147,10 @@ impl Declaration {
                 for (field, declared) in fields {
                     let kind;
                     (env, kind) = declared.declare_in(env, &format!("{name}.{field}"));
+                    // A field whose name is a keyword may be selected by the keyword, too.
+                    if let Some(keyword) = unescape_keyword(field) {
+                        types.push((keyword, kind.clone()));
+                    }
                     types.push((&**field, kind));
                 }
                 (env.object(name, types), Type::object(name))

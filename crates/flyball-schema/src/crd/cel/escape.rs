@@ -58,6 +58,12 @@ pub(super) fn escape(name: &str) -> Option<Cow<'_, str>> {
     Some(escaped.into())
 }
 
+/// The keyword that an escaped name stands for, if it is one.
+pub(super) fn unescape_keyword(escaped: &str) -> Option<&str> {
+    let inner = escaped.strip_prefix("__")?.strip_suffix("__")?;
+    RESERVED.contains(&inner).then_some(inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::escape;

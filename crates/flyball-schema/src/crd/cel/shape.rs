@@ -2,10 +2,11 @@
 // apiserver/pkg/cel/common/valuesunstructured.go, UnstructuredToVal
 
 use super::declaration::properties;
-use super::escape::escape;
+use super::escape::{escape, unescape_keyword};
 use crate::crd::props::{Additional, Props};
 use flyball_cel::{FieldShape, ListKind, ObjectShape, Shape, ShapeKind};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The shape of the values of a schema.
@@ -46,11 +47,16 @@ fn object(props: Props<'_>, is_resource: bool) -> ShapeKind {
     {
         return ShapeKind::Map(Box::new(shape(values, false)));
     }
-    let fields = properties(props, is_resource).into_iter().map(|(name, property)| {
+    let mut fields = BTreeMap::new();
+    for (name, property) in properties(props, is_resource) {
         let field = FieldShape { json_name: name.into(), shape: shape(property, false) };
-        (Arc::from(escaped(name)), field)
-    });
-    ShapeKind::Object(Arc::new(ObjectShape { fields: fields.collect() }))
+        let escaped = escaped(name);
+        if let Some(keyword) = unescape_keyword(&escaped) {
+            fields.insert(keyword.into(), field.clone());
+        }
+        fields.insert(escaped.into(), field);
+    }
+    ShapeKind::Object(Arc::new(ObjectShape { fields }))
 }
 
 fn list_kind(props: Props<'_>) -> ListKind {
