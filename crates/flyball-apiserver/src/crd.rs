@@ -10,6 +10,7 @@ mod names;
 mod reconcile;
 mod schemas;
 
+use crate::kinds::api_extensions::CUSTOM_RESOURCE_DEFINITION;
 use crate::registry::Kind;
 use crate::request::context::ResourceRequest;
 use crate::server::ApiServer;
@@ -35,7 +36,7 @@ pub(crate) async fn wait_until_reconciled(request: &ResourceRequest, name: &str)
     let terminating = request.kind.custom.as_ref().filter(|custom| custom.is_terminating());
     let name = match terminating {
         Some(custom) => &custom.name,
-        None if request.kind.is(GROUP, PLURAL) => name,
+        None if request.kind.is(&CUSTOM_RESOURCE_DEFINITION) => name,
         None => return,
     };
     let reconciled = request.server.crds().map(|controller| controller.reconciled(name.to_owned()));

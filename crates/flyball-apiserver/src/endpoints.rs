@@ -12,6 +12,7 @@ pub(crate) mod patch;
 pub(crate) mod update;
 pub(crate) mod watch;
 
+use crate::kinds::spec::{Create, SubresourceEndpoint};
 use crate::registry::Kind;
 use crate::request::context::ResourceRequest;
 use crate::request::info::Verb;
@@ -32,17 +33,21 @@ pub(crate) async fn handle(request: &ResourceRequest) -> Result<ApiResponse> {
     check_name(request)?;
     let subresource = match request.target.subresource.as_deref() {
         None => Subresource::Whole,
-        Some("status") => Subresource::Status,
-        Some("scale") => return scale::handle(request).await,
-        Some("binding") => return binding::bind(request).await,
-        Some("eviction") => return eviction::evict(request).await,
-        Some("finalize") => Subresource::Finalize,
-        Some(name) => return Err(unsupported(request, name).await),
+        Some(name) => match request.kind.subresource_endpoint(name) {
+            SubresourceEndpoint::Status => Subresource::Status,
+            SubresourceEndpoint::Finalize => Subresource::Finalize,
+            SubresourceEndpoint::Scale(_) => return scale::handle(request).await,
+            SubresourceEndpoint::Binding => return binding::bind(request).await,
+            SubresourceEndpoint::Eviction => return eviction::evict(request).await,
+            SubresourceEndpoint::Unsupported => return Err(unsupported(request, name).await),
+        },
     };
     match request.target.verb {
-        Verb::Create if review::is_question(request) => review::answer(request),
-        Verb::Create if binding::is_named(request) => binding::bind_named(request).await,
-        Verb::Create => create::create(request).await,
+        Verb::Create => match request.kind.spec.create {
+            Create::Store => create::create(request).await,
+            Create::Review => review::answer(request),
+            Create::Binding => binding::bind_named(request).await,
+        },
         Verb::Get => get::get(request).await,
         Verb::List => list::list(request).await,
         Verb::Watch => watch::watch(request).await,
@@ -85,19 +90,15 @@ impl Subresource {
     }
 }
 
-/// What clients of a deprecated kind are told.
+/// The Warning header of a deprecated kind.
 fn deprecation(kind: &Kind) -> Option<&str> {
     match &kind.custom {
         Some(custom) => custom.deprecation_warning.as_deref(),
-        None if kind.is("", "endpoints") => {
-            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
-        }
-        None if kind.is("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
-        None => None,
+        None => kind.spec.deprecation,
     }
 }
 
-/// What is said of a subresource that is listed but not served.
+/// The refusal of a subresource that discovery lists but that has no handler.
 async fn unsupported(request: &ResourceRequest, subresource: &str) -> Status {
     match request.store().get(request.key()).await {
         Ok(None) => request.not_found(),

@@ -15,6 +15,7 @@ pub(crate) mod endpoints;
 pub mod filters;
 pub mod health;
 pub mod http;
+pub mod kinds;
 pub mod nonresource;
 pub mod openapi;
 pub mod options;

@@ -6,14 +6,14 @@ pub(crate) mod deletion;
 pub(crate) mod field_manager;
 pub(crate) mod generic;
 pub mod object;
-pub(crate) mod prepare;
 mod served;
 pub(crate) mod service_allocator;
-pub mod strategy;
+pub(crate) mod strategy;
 pub(crate) mod warn;
 
 use crate::crd::CrdSchemas;
-use crate::registry::strategy::Strategy;
+use crate::kinds::custom_resource::CUSTOM_RESOURCE;
+use crate::kinds::spec::{ResourceSpec, SubresourceEndpoint};
 use bytes::Bytes;
 use flyball_schema::crd::{Structural, Validator};
 use flyball_schema::kinds;
@@ -30,8 +30,8 @@ pub use served::{Group, Registry, Served, Version};
 pub struct Kind {
     /// What discovery says of it.
     pub resource: Resource,
-    /// What its objects are like beyond their type.
-    pub strategy: &'static Strategy,
+    /// Its strategy: all that the server knows of it beyond its type.
+    pub spec: &'static ResourceSpec,
     root: Option<SchemaId>,
     head: String,
     /// The definition it came from; none for a built-in kind.
@@ -99,9 +99,9 @@ impl Kind {
     /// A built-in kind of the table.
     pub fn built_in(resource: Resource) -> Kind {
         let root = resource.schema;
-        let strategy = strategy::of(&resource.group, &resource.plural);
+        let spec = crate::kinds::find(&resource.group, &resource.plural).expect("every built-in kind has a spec");
         let head = object::head(&resource.api_version(), &resource.kind);
-        Kind { resource, strategy, root, head, custom: None }
+        Kind { resource, spec, root, head, custom: None }
     }
 
     /// One version of a custom resource.
@@ -109,7 +109,7 @@ impl Kind {
         let head = object::head(&resource.api_version(), &resource.kind);
         Kind {
             resource,
-            strategy: &strategy::CUSTOM,
+            spec: &CUSTOM_RESOURCE,
             root: None,
             head,
             custom: Some(custom),
@@ -129,14 +129,20 @@ impl Kind {
         self.custom.as_ref()?.schemas.version(&self.resource.version)?.validator.as_deref()
     }
 
-    /// Whether it is that resource, in whatever version.
-    pub fn is(&self, group: &str, plural: &str) -> bool {
-        *self.resource.group == *group && *self.resource.plural == *plural
+    /// Whether it is that kind, in whatever version.
+    pub(crate) fn is(&self, spec: &'static ResourceSpec) -> bool {
+        std::ptr::eq(self.spec, spec)
     }
 
     /// Whether selectors may name the namespace of its objects.
     pub(crate) fn selects_namespace(&self) -> bool {
-        self.resource.namespaced || self.custom.is_none()
+        self.resource.namespaced || (self.custom.is_none() && self.spec.fields.is_empty())
+    }
+
+    /// The handler of a subresource.
+    pub(crate) fn subresource_endpoint(&self, name: &str) -> SubresourceEndpoint {
+        let handler = self.spec.subresources.iter().find(|(its_name, _)| *its_name == name);
+        handler.map_or(SubresourceEndpoint::Unsupported, |(_, handler)| *handler)
     }
 
     /// What prints its objects in a `Table`.
@@ -170,13 +176,12 @@ impl Kind {
     }
 
     fn key_prefix(&self, namespace: Option<&str>) -> String {
-        let group = match (&*self.resource.group, &*self.resource.plural) {
-            ("", _) | ("events.k8s.io", "events") => "core",
-            (group, _) => group,
-        };
+        let own = (&*self.resource.group, &*self.resource.plural);
+        let (group, plural) = self.spec.stored_as.unwrap_or(own);
+        let group = if group.is_empty() { "core" } else { group };
         match namespace.filter(|_| self.resource.namespaced) {
-            Some(namespace) => format!("{group}/{}/{namespace}/", self.resource.plural),
-            None => format!("{group}/{}/", self.resource.plural),
+            Some(namespace) => format!("{group}/{plural}/{namespace}/"),
+            None => format!("{group}/{plural}/"),
         }
     }
 }

@@ -152,6 +152,18 @@ impl Status {
         Self::failure(StatusCode::FORBIDDEN, Reason::Forbidden, message).with(details)
     }
 
+    /// 403: a PodDisruptionBudget in a state that permits no eviction.
+    pub fn budget_forbidden(name: &str, why: &str) -> Self {
+        let message = format!("poddisruptionbudget.policy {name:?} is forbidden: {why}");
+        let details = Details {
+            name: name.into(),
+            group: "policy".into(),
+            kind: "poddisruptionbudget".into(),
+            ..Details::default()
+        };
+        Self::failure(StatusCode::FORBIDDEN, Reason::Forbidden, message).with(details)
+    }
+
     /// 409, for the reason given.
     pub fn conflict(resource: &Resource, name: &str, why: impl fmt::Display) -> Self {
         let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.qualified());

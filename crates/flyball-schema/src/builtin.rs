@@ -29,38 +29,6 @@ pub mod workload;
 
 use serde_json::{Map, Value};
 
-/// Kinds whose rules here are complete: what their types list is checked among them, in upstream's order.
-// tidy: table
-const RULED: &[(&str, &str)] = &[
-    ("", "configmaps"),
-    ("", "namespaces"),
-    ("", "persistentvolumeclaims"),
-    ("", "pods"),
-    ("", "secrets"),
-    ("", "serviceaccounts"),
-    ("", "services"),
-    ("apps", "daemonsets"),
-    ("apps", "deployments"),
-    ("apps", "replicasets"),
-    ("apps", "statefulsets"),
-    ("autoscaling", "horizontalpodautoscalers"),
-    ("batch", "cronjobs"),
-    ("batch", "jobs"),
-    ("coordination.k8s.io", "leases"),
-    ("networking.k8s.io", "ingresses"),
-    ("networking.k8s.io", "networkpolicies"),
-    ("policy", "poddisruptionbudgets"),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"),
-    ("rbac.authorization.k8s.io", "clusterroles"),
-    ("rbac.authorization.k8s.io", "rolebindings"),
-    ("rbac.authorization.k8s.io", "roles"),
-];
-
-/// Whether the rules of a kind are complete; of others only the values that their types list are checked.
-pub fn is_ruled(group: &str, plural: &str) -> bool {
-    RULED.contains(&(group, plural))
-}
-
 /// Fills in a field that is absent, if the object is one.
 fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()

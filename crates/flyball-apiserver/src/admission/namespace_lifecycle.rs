@@ -4,6 +4,7 @@
 
 use crate::admission::chain::Plugin;
 use crate::admission::{Attributes, Operation};
+use crate::kinds::core::NAMESPACE;
 use crate::registry::object;
 use crate::status::{Cause, Result, Status};
 use futures::future::{BoxFuture, FutureExt};
@@ -19,7 +20,7 @@ impl Plugin for NamespaceLifecycle {
         match attributes.operation {
             Operation::Create => attributes.namespace.is_some(),
             Operation::Update => false,
-            Operation::Delete => attributes.request.kind.is("", "namespaces"),
+            Operation::Delete => attributes.request.kind.is(&NAMESPACE),
         }
     }
 

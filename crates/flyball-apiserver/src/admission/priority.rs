@@ -4,6 +4,7 @@
 use crate::admission::chain::Plugin;
 use crate::admission::{Attributes, Operation};
 use crate::endpoints::Subresource;
+use crate::kinds::core::POD;
 use crate::registry::object;
 use crate::status::Result;
 use futures::future::{BoxFuture, FutureExt};
@@ -14,7 +15,7 @@ pub(super) struct Priority;
 impl Plugin for Priority {
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
         let is_new = attributes.operation == Operation::Create && attributes.subresource == Subresource::Whole;
-        is_new && attributes.request.kind.is("", "pods")
+        is_new && attributes.request.kind.is(&POD)
     }
 
     fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> BoxFuture<'a, Result<()>> {

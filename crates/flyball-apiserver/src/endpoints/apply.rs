@@ -3,7 +3,7 @@
 use crate::endpoints::{Subresource, decode};
 use crate::registry::field_manager::FieldManager;
 use crate::registry::generic::Write;
-use crate::registry::{object, prepare};
+use crate::registry::{object, strategy};
 use crate::request::context::ResourceRequest;
 use crate::request::options::{FieldValidation, PatchType, WriteOptions};
 use crate::response::ApiResponse;
@@ -56,7 +56,7 @@ fn fit(request: &ResourceRequest, object: Value, live: Option<&Value>) -> Result
     }
     decode::check_namespace(request, &mut object)?;
     decode::check_name(request, &object)?;
-    prepare::complete(&request.kind, &mut object);
+    strategy::default_merged(&request.kind, &mut object);
     Ok(object)
 }
 

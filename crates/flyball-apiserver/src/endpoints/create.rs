@@ -3,7 +3,7 @@
 use crate::endpoints::{Subresource, decode};
 use crate::registry::field_manager::FieldManager;
 use crate::registry::generic::Write;
-use crate::registry::prepare;
+use crate::registry::strategy;
 use crate::request::context::ResourceRequest;
 use crate::request::options::WriteOptions;
 use crate::response::ApiResponse;
@@ -19,9 +19,9 @@ pub(crate) async fn create(request: &ResourceRequest) -> Result<ApiResponse> {
 
 fn new_object(request: &ResourceRequest, options: &WriteOptions) -> Result<Value> {
     let mut object = decode::object(request, options)?;
-    prepare::wipe(&mut object);
+    strategy::wipe_system_fields(&mut object);
     decode::check_namespace(request, &mut object)?;
-    prepare::fill(&request.kind, &mut object);
+    strategy::default(&request.kind, &mut object);
     FieldManager::of(request, Subresource::Whole, options).update(None, &mut object);
     Ok(object)
 }

@@ -12,12 +12,8 @@ use crate::status::Result;
 /// Deletes one object.
 pub(crate) async fn delete(request: &ResourceRequest) -> Result<ApiResponse> {
     let options = DeleteOptions::read(request)?;
-    if request.kind.is("batch", "jobs") && options.propagation().is_none() {
-        // pkg/registry/batch/job/storage/storage.go, Delete
-        request.warn(
-            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
-             them or set propagationPolicy=Orphan to suppress this warning",
-        );
+    if let Some(warning) = request.kind.spec.deletion.warning.filter(|_| options.propagation().is_none()) {
+        request.warn(warning);
     }
     let delete = Delete { request, options: &options };
     delete.delete(request.namespace(), request.name()).await

@@ -1,11 +1,11 @@
 //! The selectors of a list, a watch or a deletecollection, and what they compare of an object.
 
+use crate::kinds::spec::SelectableField;
 use crate::registry::{Kind, object};
 use crate::request::context::ResourceRequest;
 use crate::request::options::ListOptions;
 use crate::status::{Result, Status};
 use bytes::Bytes;
-use flyball_schema::schema::Form;
 use flyball_schema::selector::{FieldSelector, LabelSelector};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -75,53 +75,63 @@ impl Attributes {
     fn field(&self, kind: &Kind, field: &str) -> &str {
         let fields = self.fields.get_or_init(|| {
             let object = object::decode(&self.object);
-            let text = |(name, path): (String, String)| (name, text_at(kind, &object, &path));
+            let text = |(name, field): (String, Field)| (name, field.text(&object));
             selectable_fields(kind).map(text).collect()
         });
         fields.get(field).map_or("", String::as_str)
     }
 }
 
-/// The fields of a kind that selectors may name, and their paths.
-fn selectable_fields(kind: &Kind) -> impl Iterator<Item = (String, String)> {
+/// Where the value of a selectable field is.
+enum Field {
+    /// A field that a built-in kind declares, with the zero value of its type.
+    Declared(&'static SelectableField),
+    /// A path; an absent value is empty.
+    Path(String),
+}
+
+impl Field {
+    /// The value as selectors compare it.
+    // pkg/registry/*/strategy.go, ToSelectableFields; customresource/strategy.go, GetAttrs
+    fn text(&self, object: &Value) -> String {
+        match self {
+            Field::Path(path) => text_at(object, path),
+            Field::Declared(field) => {
+                let mut values = field.paths.iter().map(|path| text_at(object, path));
+                values.find(|value| !value.is_empty()).unwrap_or_else(|| field.zero.to_owned())
+            }
+        }
+    }
+}
+
+/// The fields of a kind that selectors may name, and where they are.
+fn selectable_fields(kind: &Kind) -> impl Iterator<Item = (String, Field)> {
     let namespace = kind.selects_namespace().then_some("metadata.namespace");
-    let metadata = ["metadata.name"].into_iter().chain(namespace);
-    let metadata = metadata.map(|field| (field.to_owned(), field.to_owned()));
-    let declared = kind.strategy.fields.iter().map(|(name, path)| ((*name).to_owned(), (*path).to_owned()));
+    let metadata = ["metadata.name"].into_iter().chain(namespace).map(str::to_owned);
+    let declared = kind.spec.fields.iter().map(|field| (field.name.to_owned(), Field::Declared(field)));
     let custom = kind.custom.iter().flat_map(|custom| &custom.selectable_fields);
     let custom = custom.map(|path| path.trim_start_matches('.').to_owned());
-    metadata.chain(declared).chain(custom.map(|path| (path.clone(), path)))
+    let paths = metadata.chain(custom).map(|path| (path.clone(), Field::Path(path)));
+    declared.chain(paths)
 }
 
 fn check_field(kind: &Kind, field: &str) -> Result<()> {
     if selectable_fields(kind).any(|(name, _)| name == field) {
         return Ok(());
     }
-    let own_words = kind.custom.is_some() || !kind.strategy.fields.is_empty();
+    let own_words = kind.custom.is_some() || !kind.spec.fields.is_empty();
     Err(Status::bad_request(match own_words {
         true => format!("field label not supported: {field}"),
         false => format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
     }))
 }
 
-/// The value at a dotted path as selectors compare it. An absent field of a built-in kind has the zero value of its Go
-/// type; that of a custom resource is empty.
-// pkg/registry/*/strategy.go, ToSelectableFields; customresource/strategy.go, GetAttrs
-fn text_at(kind: &Kind, object: &Value, path: &str) -> String {
+/// The value at a dotted path as a text; empty if there is none.
+fn text_at(object: &Value, path: &str) -> String {
     match path.split('.').fold(object, |value, name| &value[name]) {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
         Value::Bool(flag) => flag.to_string(),
-        _ if kind.custom.is_some() => String::new(),
-        _ => zero(kind, path).to_owned(),
-    }
-}
-
-fn zero(kind: &Kind, path: &str) -> &'static str {
-    let node = path.split('.').fold(kind.node(), |node, name| node?.field(name));
-    match node.map(|node| &node.schema().form) {
-        Some(Form::Boolean) => "false",
-        Some(Form::Integer | Form::Number) => "0",
-        _ => "",
+        _ => String::new(),
     }
 }

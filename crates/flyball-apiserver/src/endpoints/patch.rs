@@ -3,7 +3,7 @@
 use crate::endpoints::{Subresource, decode};
 use crate::registry::field_manager::FieldManager;
 use crate::registry::generic::Write;
-use crate::registry::prepare;
+use crate::registry::strategy;
 use crate::request::context::ResourceRequest;
 use crate::request::options::{PatchType, WriteOptions, causes};
 use crate::response::ApiResponse;
@@ -154,6 +154,6 @@ fn fit(request: &ResourceRequest, options: &WriteOptions, patch: &Patch, live: &
     decode::report(request, options.field_validation, complaints, invalid)?;
     decode::check_namespace(request, &mut object)?;
     decode::check_name(request, &object)?;
-    prepare::fill(&request.kind, &mut object);
+    strategy::default(&request.kind, &mut object);
     Ok(object)
 }

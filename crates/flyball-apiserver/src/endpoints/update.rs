@@ -3,7 +3,7 @@
 use crate::endpoints::{Subresource, decode};
 use crate::registry::field_manager::FieldManager;
 use crate::registry::generic::Write;
-use crate::registry::{object, prepare};
+use crate::registry::{object, strategy};
 use crate::request::context::ResourceRequest;
 use crate::request::options::WriteOptions;
 use crate::response::ApiResponse;
@@ -14,20 +14,20 @@ use serde_json::Value;
 pub(crate) async fn update(request: &ResourceRequest, subresource: Subresource) -> Result<ApiResponse> {
     let options = WriteOptions::update(&request.info.query, &request.headers)?;
     let manager = FieldManager::of(request, subresource, &options);
-    let creates = request.kind.strategy.create_on_update && subresource == Subresource::Whole;
+    let creates = request.kind.spec.create_on_update && subresource == Subresource::Whole;
     let write = Write { request, subresource, options: &options };
     write
         .update(|live| {
             let mut object = decode::object(request, &options)?;
             decode::check_namespace(request, &mut object)?;
             decode::check_name(request, &object)?;
-            prepare::fill(&request.kind, &mut object);
+            strategy::default(&request.kind, &mut object);
             if live.is_none() && !creates {
                 return Err(request.not_found());
             }
             check_uid(request, object::text(&object, "uid"), live)?;
             if let (Subresource::Status, Some(live)) = (subresource, live) {
-                prepare::keep_spec(&request.kind, &mut object, live);
+                strategy::keep_spec(&request.kind, &mut object, live);
             }
             manager.update(live, &mut object);
             Ok(Some(object))

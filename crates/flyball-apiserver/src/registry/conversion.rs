@@ -1,9 +1,9 @@
 //! Conversion between the version in which an object is stored and the version of a request, in both directions.
 // apiextensions-apiserver/pkg/apiserver/customresource_handler.go, crdConversionRESTOptionsGetter
 
+use crate::kinds::spec::Conversion;
 use crate::registry::{CrdVersion, Kind, object};
 use bytes::Bytes;
-use flyball_schema::builtin::{autoscaler, event};
 use flyball_schema::{default, prune};
 use serde_json::Value;
 
@@ -59,10 +59,8 @@ fn to_requested_version(kind: &Kind, object: &mut Value) {
             prune(custom, &kind.resource.version, object);
         }
     }
-    match (&*kind.resource.group, &*kind.resource.version, &*kind.resource.plural) {
-        ("events.k8s.io", _, "events") => event::to_new(object),
-        ("autoscaling", "v1", "horizontalpodautoscalers") => autoscaler::to_v1(object),
-        _ => {}
+    if let Some(conversion) = conversion(kind) {
+        (conversion.from_storage)(object);
     }
     object["apiVersion"] = kind.resource.api_version().into();
 }
@@ -70,10 +68,8 @@ fn to_requested_version(kind: &Kind, object: &mut Value) {
 /// Converts an object of a kind to the version in which it is stored. A custom resource is stored with the defaults
 /// that every read would add, such as those below `status`, so that readers share its bytes as they are.
 fn to_storage_version(kind: &Kind, object: &mut Value) {
-    match (&*kind.resource.group, &*kind.resource.version, &*kind.resource.plural) {
-        ("events.k8s.io", _, "events") => event::to_core(object),
-        ("autoscaling", "v1", "horizontalpodautoscalers") => autoscaler::to_v2(object),
-        _ => {}
+    if let Some(conversion) = conversion(kind) {
+        (conversion.to_storage)(object);
     }
     if let Some(custom) = &kind.custom {
         object["apiVersion"] = format!("{}/{}", kind.resource.group, custom.storage_version).into();
@@ -82,6 +78,14 @@ fn to_storage_version(kind: &Kind, object: &mut Value) {
         }
         fill(custom, &custom.storage_version, object);
     }
+}
+
+/// The conversion of a built-in kind's version, unless that is the storage version.
+fn conversion(kind: &Kind) -> Option<&'static Conversion> {
+    kind.spec
+        .conversion
+        .as_ref()
+        .filter(|conversion| conversion.version == &*kind.resource.version)
 }
 
 fn prune(custom: &CrdVersion, version: &str, object: &mut Value) {

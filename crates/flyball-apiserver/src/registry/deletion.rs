@@ -1,11 +1,12 @@
 //! Deletion of one object: removed at once, or marked and kept until its finalizers and its grace period permit it.
 // apiserver/pkg/registry/generic/registry/store.go, Delete
 
-mod grace;
 mod plan;
+mod preconditions;
 
 use crate::admission::{self, Attributes, Operation, Options};
 use crate::crd;
+use crate::kinds::spec::Allocation;
 use crate::registry::generic::Tries;
 use crate::registry::{Kind, object, service_allocator};
 use crate::request::context::ResourceRequest;
@@ -47,6 +48,11 @@ impl Delete<'_> {
         }
     }
 
+    /// Refuses an object that does not meet the preconditions.
+    pub fn check(&self, live: &Value) -> Result<()> {
+        preconditions::check(&self.request.kind, live, self.options)
+    }
+
     /// Deletes an object that has been read, and commits other operations with it; none if the object, or what those
     /// operations expect, has changed.
     pub async fn try_delete(
@@ -58,7 +64,7 @@ impl Delete<'_> {
         let Delete { request, options } = *self;
         let kind = &request.kind;
         let live = kind.present_value(&entry.value, entry.revision);
-        grace::check(kind, &live, options)?;
+        self.check(&live)?;
         let mut attributes = Attributes::new(request, Operation::Delete, Options::Delete(options));
         attributes.namespace = namespace;
         attributes.old = Some(&live);
@@ -138,7 +144,7 @@ async fn remove(
     live: &Value,
     mut with: Vec<Op>,
 ) -> Result<Option<Entry>> {
-    if kind.is("", "services") {
+    if let Some(Allocation::Service) = kind.spec.allocation {
         with.extend(service_allocator::ops(None, Some(live)));
     }
     let delete = Op::delete(entry.key.clone(), Expect::Revision(entry.revision));
@@ -176,7 +182,7 @@ impl DeleteResult {
         match self {
             DeleteResult::Pending(object) if options.says_accepted() => shown(StatusCode::ACCEPTED, &object),
             DeleteResult::Pending(object) => shown(StatusCode::OK, &object),
-            DeleteResult::Deleted(object) if kind.strategy.returns_deleted => shown(StatusCode::OK, &object),
+            DeleteResult::Deleted(object) if kind.spec.deletion.returns_object => shown(StatusCode::OK, &object),
             DeleteResult::Deleted(object) => {
                 let (name, uid) = (object::name(&object), object::text(&object, "uid"));
                 ApiResponse::Done(Status::deleted(&kind.resource, name, uid))

@@ -75,22 +75,13 @@ impl<'a> FieldManager<'a> {
         }
     }
 
-    /// What a write to this subresource never changes.
+    /// Fields that a write to this subresource never changes.
     // GetResetFields in pkg/registry/*/strategy.go
     fn reset(&self) -> &'static [&'static str] {
-        let kind = self.kind;
         match self.subresource {
-            Subresource::Whole if kind.is("certificates.k8s.io", "certificatesigningrequests") => &["spec", "status"],
-            Subresource::Whole | Subresource::Scale if kind.has_status() => &["status"],
-            Subresource::Whole | Subresource::Scale => &[],
-            Subresource::Status if kind.custom.is_some() || kind.strategy.status_keeps_metadata => {
-                &["metadata", "spec"]
-            }
-            Subresource::Status if kind.is("apps", "deployments") => &["spec", "metadata.labels"],
-            Subresource::Status if kind.is("", "pods") => {
-                &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"]
-            }
-            Subresource::Status => &["spec"],
+            Subresource::Whole | Subresource::Scale if self.kind.custom.is_some() && !self.kind.has_status() => &[],
+            Subresource::Whole | Subresource::Scale => self.kind.spec.resets,
+            Subresource::Status => self.kind.spec.status.as_ref().map_or(&[], |strategy| strategy.resets),
             Subresource::Finalize | Subresource::Binding => &["status"],
         }
     }

@@ -7,8 +7,9 @@ mod tries;
 use crate::admission::{self, Attributes, Operation, Options};
 use crate::crd;
 use crate::endpoints::Subresource;
+use crate::kinds::spec::{Allocation, Delay};
 use crate::registry::service_allocator::{self, ServiceAllocator};
-use crate::registry::{object, prepare, warn};
+use crate::registry::{object, strategy, warn};
 use crate::request::context::ResourceRequest;
 use crate::request::options::{WriteOptions, causes, parse_error};
 use crate::response::ApiResponse;
@@ -92,15 +93,13 @@ impl Write<'_> {
         admission::admit(&mut attributes).await?;
         let object = &mut attributes.object;
         warn::owners(request, object);
-        let is_generated = prepare::generate_name(object);
-        prepare::create(&request.kind, object, &request.now());
-        prepare::check(request, Subresource::Whole, object, None)?;
+        let is_generated = strategy::generate_name(object);
+        strategy::before_create(&request.kind, object, &request.now());
+        strategy::validate(request, Subresource::Whole, object, None)?;
         warn::finalizers(request, object, None);
-        warn::oddities(request, object);
+        warn::kind(request, object);
         admission::validate(&mut attributes).await?;
-        if request.kind.is("", "services") {
-            ServiceAllocator::new(request.store()).allocate(&mut attributes.object, None).await?;
-        }
+        allocate(request, &mut attributes.object, None).await?;
         self.commit_new(attributes, is_generated).await
     }
 
@@ -129,7 +128,6 @@ impl Write<'_> {
         match request.store().commit(ops).await {
             Ok(committed) => {
                 let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
-                warn::unenforced(request);
                 crd::wait_until_reconciled(request, &name).await;
                 Ok(self.created(request.kind.present(&entry.value, entry.revision)))
             }
@@ -140,6 +138,7 @@ impl Write<'_> {
     }
 
     fn created(&self, object: Bytes) -> Attempt {
+        warn::unenforced(self.request);
         let (code, kind) = (StatusCode::CREATED, self.request.kind.clone());
         Attempt::Done(ApiResponse::Object { code, kind, object })
     }
@@ -172,18 +171,15 @@ impl Write<'_> {
         let object = &mut attributes.object;
         check_version(request, object, entry)?;
         warn::owners(request, object);
-        prepare::update(kind, subresource, object, &live);
-        prepare::check(request, subresource, object, Some(&live))?;
+        strategy::before_update(kind, subresource, object, &live);
+        strategy::validate(request, subresource, object, Some(&live))?;
         warn::finalizers(request, object, Some(&live));
-        warn::oddities(request, object);
+        warn::kind(request, object);
         admission::validate(&mut attributes).await?;
         if managed_fields::keep_timestamps(&live, &mut attributes.object) {
             return Ok(self.updated(kind.present(&entry.value, entry.revision)));
         }
-        if kind.is("", "services") {
-            let allocator = ServiceAllocator::new(request.store());
-            allocator.allocate(&mut attributes.object, Some(&live)).await?;
-        }
+        allocate(request, &mut attributes.object, Some(&live)).await?;
         let requirements = attributes.take_requirements();
         let object = attributes.object;
         self.commit_update(entry, object, &live, requirements).await
@@ -227,10 +223,17 @@ impl Write<'_> {
     }
 }
 
+async fn allocate(request: &ResourceRequest, object: &mut Value, live: Option<&Value>) -> Result<()> {
+    match request.kind.spec.allocation {
+        Some(Allocation::Service) => ServiceAllocator::new(request.store()).allocate(object, live).await,
+        None => Ok(()),
+    }
+}
+
 fn allocations(request: &ResourceRequest, new: Option<&Value>, old: Option<&Value>) -> Vec<Op> {
-    match request.kind.is("", "services") {
-        true => service_allocator::ops(new, old),
-        false => Vec::new(),
+    match request.kind.spec.allocation {
+        Some(Allocation::Service) => service_allocator::ops(new, old),
+        None => Vec::new(),
     }
 }
 
@@ -254,7 +257,7 @@ fn check_version(request: &ResourceRequest, object: &mut Value, entry: &Entry) -
             Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why)
         })?,
     };
-    if given == 0 && !request.kind.strategy.unconditional_update {
+    if given == 0 && !request.kind.spec.unconditional_update {
         let why = "must be specified for an update";
         let violation = Violation::invalid("metadata.resourceVersion", 0, why);
         let (group, plural) = (&resource.group, &resource.plural);
@@ -274,7 +277,7 @@ fn is_last_state(request: &ResourceRequest, object: &Value, live: &Value) -> boo
         return false;
     }
     let waits = |finalizers: &Value| finalizers.as_array().is_some_and(|all| !all.is_empty());
-    if request.kind.is("", "namespaces") && waits(&object["spec"]["finalizers"]) {
+    if matches!(request.kind.spec.deletion.delay, Delay::Namespace) && waits(&object["spec"]["finalizers"]) {
         return false;
     }
     object::metadata(live)

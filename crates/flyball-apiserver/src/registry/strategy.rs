@@ -1,509 +1,367 @@
-//! How kinds differ beyond their types: what may be created, updated and deleted how.
-//! The facts are those of `pkg/registry/*/strategy.go` in Kubernetes; what defaults and checks do is in `builtin`.
+//! BeforeCreate and BeforeUpdate: what all kinds share of defaulting, preparation and validation; what they do not
+//! share is in their [`crate::kinds::spec::ResourceSpec`].
 
-use flyball_schema::builtin;
-use flyball_schema::names::NameRule;
-use flyball_schema::violation::Violation;
-use serde_json::Value;
+use crate::endpoints::Subresource;
+use crate::kinds::spec::{Generation, KeptMetadata, Rules, StatusStrategy};
+use crate::registry::object::{self, metadata, metadata_mut};
+use crate::registry::{CrdVersion, Kind};
+use crate::request::context::ResourceRequest;
+use crate::request::options::causes;
+use crate::status::{Result, Status};
+use flyball_schema::builtin::typed;
+use flyball_schema::metadata as meta_rules;
+use flyball_schema::prune;
+use flyball_schema::violation::{Reason, Violation};
+use serde_json::{Map, Value};
+use uuid::Uuid;
 
-/// What the objects of a kind are like beyond their type.
-#[derive(Clone, Copy)]
-pub struct Strategy {
-    /// Which names they may have.
-    pub names: NameRule,
-    /// Whether a PUT of an object that is not there creates it.
-    pub create_on_update: bool,
-    /// Whether a PUT may leave out the resource version.
-    pub unconditional_update: bool,
-    /// Whether a DELETE answers with the object instead of a Status.
-    pub returns_deleted: bool,
-    /// What becomes of dependents when a DELETE does not say.
-    pub dependents: Dependents,
-    /// What counts as a new generation.
-    pub generation: Generation,
-    /// Whether a write of the status keeps the metadata as they are.
-    pub status_keeps_metadata: bool,
-    /// Fields that selectors may name besides name and namespace, and where they are.
-    pub fields: &'static [(&'static str, &'static str)],
-    /// Fills in what users leave out.
-    pub default: fn(&mut Value),
-    /// Takes back what users may not write, and writes what follows; gets the stored object on an update.
-    pub prepare: fn(&mut Value, Option<&Value>),
-    /// Finds what is wrong beyond the type; gets the stored object on an update.
-    pub validate: fn(&Value, Option<&Value>) -> Vec<Violation>,
-    /// Finds what is wrong with a new status.
-    pub validate_status: fn(&Value, &Value) -> Vec<Violation>,
+/// The letters of a generated suffix: no vowels, so that it is never a word.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// The most bytes of a `generateName` that are used.
+const MAX_PREFIX_BYTES: usize = 58;
+
+/// Removes the metadata of a new object that only the server may write.
+// apiserver/pkg/registry/rest/meta.go, WipeObjectMetaSystemFields
+pub(crate) fn wipe_system_fields(object: &mut Value) {
+    let metadata = metadata_mut(object);
+    for field in [
+        "creationTimestamp",
+        "uid",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+    ] {
+        metadata.remove(field);
+    }
 }
 
-/// What becomes of dependents when a DELETE does not say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dependents {
-    /// The garbage collector deletes them.
-    Deleted,
-    /// They stay, without their owner.
-    Orphaned,
-    /// The kind never has any.
-    Unsupported,
+/// Defaults absent fields, and those that are null in a custom resource.
+pub(crate) fn default(kind: &Kind, object: &mut Value) {
+    if let (Some(_), Some(node)) = (&kind.custom, kind.node()) {
+        prune::prune_nulls(node, object);
+    }
+    default_merged(kind, object);
 }
 
-/// What counts as a new generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Generation {
-    /// Nothing: the kind does not count.
-    Untracked,
-    /// Its first state, and no other.
-    Once,
-    /// Every change outside of metadata and status.
-    Spec,
-    /// The same, and of annotations.
-    SpecAndAnnotations,
+/// Defaults absent fields of an object that was merged: its nulls stay.
+pub(crate) fn default_merged(kind: &Kind, object: &mut Value) {
+    if let Some(node) = kind.node() {
+        flyball_schema::default::default(node, object);
+    }
+    (kind.spec.default)(object);
+    if let (None, Some(node)) = (&kind.custom, kind.node()) {
+        typed::fill_times(node, object);
+    }
 }
 
-const PLAIN: Strategy = Strategy {
-    names: NameRule::Subdomain,
-    create_on_update: false,
-    unconditional_update: true,
-    returns_deleted: false,
-    dependents: Dependents::Deleted,
-    generation: Generation::Untracked,
-    status_keeps_metadata: false,
-    fields: &[],
-    default: |_| {},
-    prepare: |_, _| {},
-    validate: |_, _| Vec::new(),
-    validate_status: |_, _| Vec::new(),
-};
-const COUNTED: Strategy = Strategy { generation: Generation::Spec, ..PLAIN };
-const CONDITIONAL: Strategy = Strategy { unconditional_update: false, ..PLAIN };
-const COUNTED_CONDITIONAL: Strategy = Strategy { generation: Generation::Spec, ..CONDITIONAL };
-const ROLE: Strategy = Strategy {
-    names: NameRule::PathSegment,
-    create_on_update: true,
-    ..PLAIN
-};
-const RETURNED: Strategy = Strategy { returns_deleted: true, ..PLAIN };
-
-/// Every custom resource.
-pub static CUSTOM: Strategy = COUNTED_CONDITIONAL;
-
-// tidy: table
-static TABLE: &[(&str, &str, Strategy)] = &[
-    ("", "configmaps", Strategy { validate: builtin::config_map::validate, ..PLAIN }),
-    (
-        "",
-        "endpoints",
-        Strategy {
-            create_on_update: true,
-            default: builtin::network::default_endpoints,
-            ..PLAIN
-        },
-    ),
-    ("", "events", EVENT),
-    (
-        "",
-        "limitranges",
-        Strategy {
-            create_on_update: true,
-            default: builtin::limit::default,
-            ..PLAIN
-        },
-    ),
-    (
-        "",
-        "namespaces",
-        Strategy {
-            names: NameRule::Label,
-            returns_deleted: true,
-            fields: &[("name", "metadata.name"), ("status.phase", "status.phase")],
-            default: builtin::namespace::default,
-            prepare: builtin::namespace::prepare,
-            validate: builtin::namespace::validate,
-            ..PLAIN
-        },
-    ),
-    (
-        "",
-        "nodes",
-        Strategy {
-            fields: &[("spec.unschedulable", "spec.unschedulable")],
-            default: builtin::node::default,
-            prepare: builtin::node::prepare,
-            ..PLAIN
-        },
-    ),
-    (
-        "",
-        "persistentvolumeclaims",
-        Strategy {
-            default: builtin::volume::default_claim,
-            prepare: builtin::volume::prepare_claim,
-            validate: builtin::volume::validate_claim,
-            validate_status: builtin::volume::validate_claim_status,
-            ..RETURNED
-        },
-    ),
-    (
-        "",
-        "persistentvolumes",
-        Strategy {
-            default: builtin::volume::default_volume,
-            prepare: builtin::volume::prepare_volume,
-            ..RETURNED
-        },
-    ),
-    (
-        "",
-        "pods",
-        Strategy {
-            returns_deleted: true,
-            fields: builtin::pod::FIELDS,
-            default: builtin::pod::default,
-            prepare: builtin::pod::prepare,
-            validate: builtin::pod::validate,
-            ..COUNTED
-        },
-    ),
-    (
-        "",
-        "podtemplates",
-        Strategy {
-            returns_deleted: true,
-            default: builtin::pod::default_template,
-            ..COUNTED
-        },
-    ),
-    (
-        "",
-        "replicationcontrollers",
-        Strategy {
-            dependents: Dependents::Orphaned,
-            fields: &[("status.replicas", "status.replicas")],
-            default: builtin::workload::default_replication_controller,
-            ..COUNTED
-        },
-    ),
-    ("", "resourcequotas", RETURNED),
-    (
-        "",
-        "secrets",
-        Strategy {
-            fields: &[("type", "type")],
-            default: builtin::secret::default,
-            validate: builtin::secret::validate,
-            ..PLAIN
-        },
-    ),
-    ("", "serviceaccounts", RETURNED),
-    (
-        "",
-        "services",
-        Strategy {
-            names: NameRule::Label,
-            create_on_update: true,
-            returns_deleted: true,
-            fields: &[("spec.clusterIP", "spec.clusterIP"), ("spec.type", "spec.type")],
-            default: builtin::service::default,
-            prepare: builtin::service::prepare,
-            validate: builtin::service::validate,
-            ..PLAIN
-        },
-    ),
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicies", COUNTED_CONDITIONAL),
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", COUNTED_CONDITIONAL),
-    (
-        "admissionregistration.k8s.io",
-        "mutatingwebhookconfigurations",
-        Strategy {
-            default: builtin::webhook::default_mutating,
-            ..COUNTED_CONDITIONAL
-        },
-    ),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies", COUNTED_CONDITIONAL),
-    (
-        "admissionregistration.k8s.io",
-        "validatingadmissionpolicybindings",
-        Strategy {
-            default: builtin::webhook::default_policy_binding,
-            ..COUNTED_CONDITIONAL
-        },
-    ),
-    (
-        "admissionregistration.k8s.io",
-        "validatingwebhookconfigurations",
-        Strategy {
-            default: builtin::webhook::default_validating,
-            ..COUNTED_CONDITIONAL
-        },
-    ),
-    (
-        "apiextensions.k8s.io",
-        "customresourcedefinitions",
-        Strategy {
-            returns_deleted: true,
-            default: builtin::definition::default,
-            prepare: builtin::definition::prepare,
-            validate: builtin::definition::validate,
-            ..COUNTED_CONDITIONAL
-        },
-    ),
-    ("apiregistration.k8s.io", "apiservices", CONDITIONAL),
-    ("apps", "controllerrevisions", PLAIN),
-    (
-        "apps",
-        "daemonsets",
-        Strategy {
-            default: builtin::workload::default_daemon_set,
-            prepare: builtin::workload::prepare_daemon_set,
-            validate: builtin::workload::validate_daemon_set,
-            validate_status: builtin::workload::validate_daemon_set_status,
-            ..COUNTED
-        },
-    ),
-    (
-        "apps",
-        "deployments",
-        Strategy {
-            generation: Generation::SpecAndAnnotations,
-            default: builtin::workload::default_deployment,
-            validate: builtin::workload::validate_deployment,
-            validate_status: builtin::workload::validate_deployment_status,
-            ..PLAIN
-        },
-    ),
-    (
-        "apps",
-        "replicasets",
-        Strategy {
-            fields: &[("status.replicas", "status.replicas")],
-            default: builtin::workload::default_replica_set,
-            validate: builtin::workload::validate_replica_set,
-            validate_status: builtin::workload::validate_replica_set_status,
-            ..COUNTED
-        },
-    ),
-    (
-        "apps",
-        "statefulsets",
-        Strategy {
-            default: builtin::workload::default_stateful_set,
-            prepare: builtin::workload::prepare_stateful_set,
-            validate: builtin::workload::validate_stateful_set,
-            validate_status: builtin::workload::validate_stateful_set_status,
-            ..COUNTED
-        },
-    ),
-    (
-        "autoscaling",
-        "horizontalpodautoscalers",
-        Strategy {
-            default: builtin::autoscaler::default,
-            prepare: builtin::autoscaler::prepare,
-            validate: builtin::autoscaler::validate,
-            validate_status: builtin::autoscaler::validate_status,
-            ..PLAIN
-        },
-    ),
-    (
-        "batch",
-        "cronjobs",
-        Strategy {
-            default: builtin::batch::default_cron_job,
-            validate: builtin::batch::validate_cron_job,
-            ..COUNTED
-        },
-    ),
-    (
-        "batch",
-        "jobs",
-        Strategy {
-            dependents: Dependents::Orphaned,
-            fields: &[("status.successful", "status.succeeded")],
-            default: builtin::batch::default_job,
-            prepare: builtin::batch::prepare_job,
-            validate: builtin::batch::validate_job,
-            validate_status: builtin::batch::validate_job_status,
-            ..COUNTED
-        },
-    ),
-    (
-        "certificates.k8s.io",
-        "certificatesigningrequests",
-        Strategy { fields: &[("spec.signerName", "spec.signerName")], ..PLAIN },
-    ),
-    ("certificates.k8s.io", "clustertrustbundles", CONDITIONAL),
-    (
-        "coordination.k8s.io",
-        "leasecandidates",
-        Strategy { create_on_update: true, ..CONDITIONAL },
-    ),
-    (
-        "coordination.k8s.io",
-        "leases",
-        Strategy {
-            create_on_update: true,
-            prepare: builtin::lease::prepare,
-            validate: builtin::lease::validate,
-            ..CONDITIONAL
-        },
-    ),
-    (
-        "discovery.k8s.io",
-        "endpointslices",
-        Strategy { default: builtin::network::default_slice, ..COUNTED },
-    ),
-    ("events.k8s.io", "events", EVENT),
-    (
-        "flowcontrol.apiserver.k8s.io",
-        "flowschemas",
-        Strategy {
-            default: builtin::storage::default_flow,
-            status_keeps_metadata: true,
-            ..COUNTED
-        },
-    ),
-    (
-        "flowcontrol.apiserver.k8s.io",
-        "prioritylevelconfigurations",
-        Strategy {
-            default: builtin::storage::default_level,
-            status_keeps_metadata: true,
-            ..COUNTED
-        },
-    ),
-    (
-        "networking.k8s.io",
-        "ingressclasses",
-        Strategy { default: builtin::network::default_ingress_class, ..COUNTED },
-    ),
-    (
-        "networking.k8s.io",
-        "ingresses",
-        Strategy {
-            validate: builtin::network::validate_ingress,
-            validate_status: builtin::network::validate_ingress_status,
-            ..COUNTED
-        },
-    ),
-    (
-        "networking.k8s.io",
-        "networkpolicies",
-        Strategy {
-            default: builtin::network::default_policy,
-            validate: builtin::network::validate_policy,
-            ..COUNTED
-        },
-    ),
-    ("node.k8s.io", "runtimeclasses", Strategy { create_on_update: true, ..CONDITIONAL }),
-    (
-        "policy",
-        "poddisruptionbudgets",
-        Strategy {
-            validate: builtin::budget::validate,
-            validate_status: builtin::budget::validate_status,
-            ..COUNTED_CONDITIONAL
-        },
-    ),
-    (
-        "rbac.authorization.k8s.io",
-        "clusterrolebindings",
-        Strategy {
-            default: builtin::role::default_binding,
-            validate: builtin::role::validate_cluster_binding,
-            ..ROLE
-        },
-    ),
-    (
-        "rbac.authorization.k8s.io",
-        "clusterroles",
-        Strategy {
-            prepare: builtin::role::prepare,
-            validate: builtin::role::validate_cluster_role,
-            ..ROLE
-        },
-    ),
-    (
-        "rbac.authorization.k8s.io",
-        "rolebindings",
-        Strategy {
-            default: builtin::role::default_binding,
-            validate: builtin::role::validate_binding,
-            ..ROLE
-        },
-    ),
-    (
-        "rbac.authorization.k8s.io",
-        "roles",
-        Strategy {
-            prepare: builtin::role::prepare,
-            validate: builtin::role::validate_role,
-            ..ROLE
-        },
-    ),
-    ("resource.k8s.io", "deviceclasses", Strategy { returns_deleted: true, ..COUNTED }),
-    (
-        "resource.k8s.io",
-        "resourceclaims",
-        Strategy { default: builtin::storage::default_claim, ..RETURNED },
-    ),
-    ("resource.k8s.io", "resourceclaimtemplates", RETURNED),
-    ("resource.k8s.io", "resourceslices", Strategy { returns_deleted: true, ..COUNTED }),
-    (
-        "scheduling.k8s.io",
-        "priorityclasses",
-        Strategy {
-            generation: Generation::Once,
-            default: builtin::storage::default_priority,
-            ..PLAIN
-        },
-    ),
-    (
-        "storage.k8s.io",
-        "csidrivers",
-        Strategy {
-            returns_deleted: true,
-            default: builtin::storage::default_driver,
-            ..CONDITIONAL
-        },
-    ),
-    (
-        "storage.k8s.io",
-        "csinodes",
-        Strategy {
-            returns_deleted: true,
-            default: builtin::storage::default_node,
-            prepare: builtin::storage::prepare_node,
-            ..CONDITIONAL
-        },
-    ),
-    ("storage.k8s.io", "csistoragecapacities", CONDITIONAL),
-    (
-        "storage.k8s.io",
-        "storageclasses",
-        Strategy { default: builtin::storage::default_class, ..RETURNED },
-    ),
-    ("storage.k8s.io", "volumeattachments", Strategy { returns_deleted: true, ..CONDITIONAL }),
-    (
-        "storage.k8s.io",
-        "volumeattributesclasses",
-        Strategy { prepare: builtin::volume::prepare_attributes, ..RETURNED },
-    ),
-];
-
-const EVENT: Strategy = Strategy {
-    create_on_update: true,
-    dependents: Dependents::Unsupported,
-    fields: builtin::event::FIELDS,
-    default: builtin::event::default,
-    prepare: builtin::event::prepare,
-    validate: builtin::event::validate,
-    ..PLAIN
-};
-
-/// What the objects of a built-in kind are like.
-pub fn of(group: &str, plural: &str) -> &'static Strategy {
-    static OTHERS: Strategy = PLAIN;
-    TABLE
+/// Generates the name of an object that has a `generateName` only; returns whether it did.
+pub(crate) fn generate_name(object: &mut Value) -> bool {
+    let prefix = object::text(object, "generateName");
+    if prefix.is_empty() || !object::name(object).is_empty() {
+        return false;
+    }
+    let mut cut = prefix.len().min(MAX_PREFIX_BYTES);
+    while !prefix.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    let random = Uuid::new_v4();
+    let suffix = random.as_bytes()[..5]
         .iter()
-        .find(|(its_group, its_plural, _)| *its_group == group && *its_plural == plural)
-        .map_or(&OTHERS, |(_, _, strategy)| strategy)
+        .map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]));
+    let name: String = prefix[..cut].chars().chain(suffix).collect();
+    metadata_mut(object).insert("name".into(), name.into());
+    true
+}
+
+/// Prepares an object to be stored for the first time.
+// apiserver/pkg/registry/rest/create.go, BeforeCreate
+pub(crate) fn before_create(kind: &Kind, object: &mut Value, now: &str) {
+    let metadata = metadata_mut(object);
+    metadata.insert("uid".into(), Uuid::new_v4().to_string().into());
+    metadata.insert("creationTimestamp".into(), now.into());
+    if kind.spec.generation != Generation::Untracked {
+        metadata.insert("generation".into(), 1.into());
+    }
+    if kind.has_status() {
+        reset_status(kind, object, None);
+    }
+    (kind.spec.prepare)(object, None);
+}
+
+/// Prepares the new state of a stored object.
+// apiserver/pkg/registry/rest/update.go, BeforeUpdate
+pub(crate) fn before_update(kind: &Kind, subresource: Subresource, object: &mut Value, live: &Value) {
+    keep_metadata(object, live, &["generation"]);
+    match subresource {
+        Subresource::Whole | Subresource::Scale if kind.has_status() => reset_status(kind, object, Some(live)),
+        Subresource::Whole | Subresource::Scale => {}
+        Subresource::Status => {
+            if let Some(strategy) = &kind.spec.status {
+                before_status_update(strategy, object, live);
+            }
+        }
+        Subresource::Finalize => keep_all_but_finalizers(object, live),
+        Subresource::Binding => {}
+    }
+    if matches!(subresource, Subresource::Whole | Subresource::Scale) {
+        (kind.spec.prepare)(object, Some(live));
+        if is_new_generation(kind, object, live) {
+            let generation = object::generation(live) + 1;
+            metadata_mut(object).insert("generation".into(), generation.into());
+        }
+    }
+    if object::text(object, "uid").is_empty() {
+        keep_metadata(object, live, &["uid"]);
+    }
+    keep_metadata(object, live, &["creationTimestamp"]);
+    if object::is_deleting(live) {
+        keep_metadata(object, live, &["deletionTimestamp"]);
+    }
+    if metadata(live).contains_key("deletionGracePeriodSeconds") {
+        let given = metadata(object).get("deletionGracePeriodSeconds").cloned();
+        if given.is_none_or(|seconds| seconds.is_null()) {
+            keep_metadata(object, live, &["deletionGracePeriodSeconds"]);
+        }
+    }
+}
+
+fn keep_metadata(object: &mut Value, live: &Value, fields: &[&str]) {
+    for field in fields {
+        match metadata(live).get(*field) {
+            Some(value) => metadata_mut(object).insert((*field).to_owned(), value.clone()),
+            None => metadata_mut(object).remove(*field),
+        };
+    }
+}
+
+fn reset_status(kind: &Kind, object: &mut Value, live: Option<&Value>) {
+    let status = live.map_or(Value::Null, |live| live["status"].clone());
+    let Some(members) = object.as_object_mut() else { return };
+    match status {
+        Value::Null => members.remove("status"),
+        status => members.insert("status".into(), status),
+    };
+    // Go writes an empty status where the type has one that is no pointer.
+    if live.is_none() && kind.custom.is_none() {
+        default(kind, object);
+    }
+}
+
+fn before_status_update(strategy: &StatusStrategy, object: &mut Value, live: &Value) {
+    let Some(members) = object.as_object_mut() else { return };
+    let stored = live.as_object().expect("a stored object is an object");
+    restore(members, stored, &["metadata", "status"]);
+    if members.get("status").is_some_and(Value::is_null) {
+        members.remove("status");
+    }
+    let (metadata, old_metadata) = (metadata_mut(object), stored["metadata"].as_object());
+    let old_metadata = old_metadata.expect("a stored object has metadata");
+    match strategy.keeps {
+        KeptMetadata::All => restore(metadata, old_metadata, &["managedFields", "resourceVersion"]),
+        KeptMetadata::Fields(fields) => fields.iter().for_each(|field| keep(metadata, old_metadata, field)),
+    }
+    (strategy.prepare)(object, live);
+}
+
+/// Gives the status that is sent for a custom resource the stored spec before the field manager compares the two.
+pub(crate) fn keep_spec(kind: &Kind, object: &mut Value, live: &Value) {
+    if let (Some(_), Some(new), Some(old)) = (&kind.custom, object.as_object_mut(), live.as_object()) {
+        keep(new, old, "spec");
+    }
+}
+
+/// Gives `new` the members of `old`, except for some. Equal members, which most are, are not copied.
+fn restore(new: &mut Map<String, Value>, old: &Map<String, Value>, but: &[&str]) {
+    new.retain(|name, _| but.contains(&name.as_str()) || old.contains_key(name));
+    for (name, value) in old.iter().filter(|(name, _)| !but.contains(&name.as_str())) {
+        if new.get(name) != Some(value) {
+            new.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+fn keep_all_but_finalizers(object: &mut Value, live: &Value) {
+    let finalizers = object["spec"]["finalizers"].take();
+    let mut spec = live["spec"].as_object().cloned().unwrap_or_default();
+    match finalizers {
+        Value::Array(finalizers) if !finalizers.is_empty() => spec.insert("finalizers".into(), finalizers.into()),
+        _ => spec.remove("finalizers"),
+    };
+    object["spec"] = spec.into();
+    object["status"] = live["status"].clone();
+}
+
+fn keep(new: &mut Map<String, Value>, old: &Map<String, Value>, field: &str) {
+    match old.get(field) {
+        Some(value) => new.insert(field.to_owned(), value.clone()),
+        None => new.remove(field),
+    };
+}
+
+fn is_new_generation(kind: &Kind, object: &Value, live: &Value) -> bool {
+    let counted = |object: &Value| {
+        let mut members = object.as_object().cloned().unwrap_or_default();
+        members.remove("metadata");
+        if kind.has_status() {
+            members.remove("status");
+        }
+        members
+    };
+    match kind.spec.generation {
+        Generation::Untracked | Generation::Once => false,
+        Generation::Spec => counted(object) != counted(live),
+        Generation::SpecAndAnnotations => {
+            counted(object) != counted(live) || metadata(object).get("annotations") != metadata(live).get("annotations")
+        }
+    }
+}
+
+/// Refuses an object that is invalid.
+pub(crate) fn validate(
+    request: &ResourceRequest,
+    subresource: Subresource,
+    object: &Value,
+    live: Option<&Value>,
+) -> Result<()> {
+    let kind = &request.kind;
+    let mut violations = match live {
+        Some(live) => update_violations(kind, subresource, object, live),
+        None => create_violations(kind, object),
+    };
+    check_rules(request, object, live, &mut violations);
+    if violations.is_empty() {
+        return Ok(());
+    }
+    let group = kind.spec.stored_as.map_or(&*kind.resource.group, |(group, _)| group);
+    Err(Status::invalid(group, &kind.resource.kind, object::name(object), causes(violations)))
+}
+
+/// Runs the validation rules of a custom kind, unless the object does not fit the types that they rely on.
+// apiextensions-apiserver/pkg/registry/customresource/strategy.go, Validate and hasBlockingErr
+fn check_rules(request: &ResourceRequest, object: &Value, live: Option<&Value>, violations: &mut Vec<Violation>) {
+    let Some(validator) = request.kind.validator() else {
+        return;
+    };
+    let blocks = |violation: &Violation| {
+        let reasons = [
+            Reason::NotSupported,
+            Reason::Required,
+            Reason::TooLong,
+            Reason::TooMany,
+            Reason::TypeInvalid,
+        ];
+        reasons.contains(&violation.reason)
+    };
+    if violations.iter().any(blocks) {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
+                   complete validation";
+        violations.push(Violation::invalid("<nil>", Value::Null, why));
+        return;
+    }
+    let found = validator.validate(object, live);
+    violations.extend(found.violations);
+    found.warnings.into_iter().for_each(|warning| request.warn(warning));
+}
+
+fn create_violations(kind: &Kind, object: &Value) -> Vec<Violation> {
+    let (namespaced, names) = (kind.resource.namespaced, kind.spec.names);
+    let mut violations = meta_rules::validate(&object["metadata"], namespaced, names, "metadata");
+    match (&kind.custom, kind.node()) {
+        (Some(custom), Some(node)) => {
+            violations.extend(scale_violations(custom, "spec", object));
+            violations.extend(flyball_schema::validate::validate(node, object));
+        }
+        _ => {
+            violations.extend(finalizer_violations(object));
+            violations.extend((kind.spec.validate)(object, None));
+            violations.extend(unlisted(kind, object, &violations));
+        }
+    }
+    violations
+}
+
+/// What is wrong with a new state. Metadata is looked at twice, as a real server does, and shown twice.
+fn update_violations(kind: &Kind, subresource: Subresource, object: &Value, live: &Value) -> Vec<Violation> {
+    let (namespaced, names) = (kind.resource.namespaced, kind.spec.names);
+    let (new, old) = (&object["metadata"], &live["metadata"]);
+    let mut violations = meta_rules::validate(new, namespaced, names, "metadata");
+    let changes = meta_rules::validate_update(new, old, "metadata");
+    violations.extend(changes.clone());
+    violations.extend(changes);
+    match (&kind.custom, kind.node()) {
+        (Some(custom), Some(node)) if subresource == Subresource::Status => {
+            violations.extend(scale_violations(custom, "status", object));
+            if let Some(node) = node.field("status") {
+                let (new, old) = (&object["status"], Some(&live["status"]));
+                violations.extend(flyball_schema::validate::validate_part("status", node, new, old));
+            }
+        }
+        (Some(custom), Some(node)) => {
+            violations.extend(scale_violations(custom, "spec", object));
+            violations.extend(flyball_schema::validate::validate_update(node, object, live));
+        }
+        _ if subresource == Subresource::Status => {
+            let found = kind.spec.status.iter().flat_map(|strategy| (strategy.validate)(object, live));
+            violations.extend(found);
+        }
+        _ if subresource == Subresource::Binding => {}
+        _ => {
+            violations.extend((kind.spec.validate)(object, Some(live)));
+            violations.extend(unlisted(kind, object, &violations));
+        }
+    }
+    violations
+}
+
+/// Values that their types do not list, unless the kind itself had something to say of them.
+fn unlisted(kind: &Kind, object: &Value, known: &[Violation]) -> Vec<Violation> {
+    let Some(node) = kind.node() else { return Vec::new() };
+    if kind.spec.rules == Rules::Complete {
+        return Vec::new();
+    }
+    let mut found = typed::validate(node, object, "");
+    found.retain(|violation| !known.iter().any(|known| known.path == violation.path));
+    found
+}
+
+/// Built-in kinds take only finalizers that say whose they are.
+// pkg/apis/core/validation/validation.go, ValidateFinalizerName
+fn finalizer_violations(object: &Value) -> Vec<Violation> {
+    const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    let finalizers = object::finalizers(object).into_iter().enumerate();
+    let unknown = finalizers.filter(|(_, name)| !name.contains('/') && !STANDARD.contains(name));
+    unknown
+        .map(|(index, name)| Violation::invalid(format!("metadata.finalizers[{index}]"), name, why))
+        .collect()
+}
+
+/// What `scale` shows has to be numbers.
+// apiextensions-apiserver/pkg/registry/customresource/validator.go, ValidateScaleSpec and ValidateScaleStatus
+fn scale_violations(custom: &CrdVersion, subresource: &str, object: &Value) -> Option<Violation> {
+    let scale = custom.scale.as_ref()?;
+    let path = if subresource == "spec" {
+        &scale.spec_replicas_path
+    } else {
+        &scale.status_replicas_path
+    };
+    let value = path.split('.').skip(1).fold(object, |value, name| &value[name]);
+    let accessor = |shown: &str, found: &str| {
+        let why = format!("{path} accessor error: {shown} is of the type {found}, expected int64");
+        Some(Violation::invalid(path, 0, &why))
+    };
+    match value {
+        Value::Null => None,
+        Value::Number(number) => match number.as_i64() {
+            Some(replicas) if replicas < 0 => {
+                Some(Violation::invalid(path, replicas, "should be a non-negative integer"))
+            }
+            Some(_) => None,
+            None => accessor(&number.to_string(), "float64"),
+        },
+        Value::String(text) => accessor(text, "string"),
+        Value::Bool(flag) => accessor(&flag.to_string(), "bool"),
+        Value::Array(_) => accessor("[]", "[]interface {}"),
+        Value::Object(_) => accessor("map[]", "map[string]interface {}"),
+    }
 }

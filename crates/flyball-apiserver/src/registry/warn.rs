@@ -1,12 +1,12 @@
 //! What clients are told of objects that are taken although something is odd about them.
 
+use crate::kinds::spec::Enforcement;
 use crate::registry::object::{self, metadata_mut};
 use crate::request::context::ResourceRequest;
-use flyball_schema::builtin::warning;
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// Drops owners that are given twice, and says so.
+/// Removes duplicate owner references, with a warning.
 // apiserver/pkg/endpoints/handlers/rest.go, dedupOwnerReferencesAndAddWarning
 pub(crate) fn owners(request: &ResourceRequest, object: &mut Value) {
     let Some(owners) = metadata_mut(object).get_mut("ownerReferences").and_then(Value::as_array_mut) else {
@@ -30,7 +30,7 @@ pub(crate) fn owners(request: &ResourceRequest, object: &mut Value) {
     }
 }
 
-/// Says which new finalizers of a custom resource do not say whose they are.
+/// Warns of new finalizers of a custom resource that are not qualified by a domain.
 // apiextensions-apiserver/pkg/registry/customresource/strategy.go, generateWarningsFromObj
 pub(crate) fn finalizers(request: &ResourceRequest, object: &Value, live: Option<&Value>) {
     if request.kind.custom.is_none() {
@@ -47,33 +47,14 @@ pub(crate) fn finalizers(request: &ResourceRequest, object: &Value, live: Option
     }
 }
 
-/// Says what is odd about an object of a built-in kind.
-pub(crate) fn oddities(request: &ResourceRequest, object: &Value) {
-    if request.kind.custom.is_none() {
-        let resource = &request.kind.resource;
-        let odd = warning::warnings(&resource.group, &resource.plural, object);
-        odd.into_iter().for_each(|text| request.warn(text));
-    }
+/// Adds the warnings of an object's kind.
+pub(crate) fn kind(request: &ResourceRequest, object: &Value) {
+    (request.kind.spec.warnings)(object).into_iter().for_each(|text| request.warn(text));
 }
 
-/// Kinds that are kept for whoever reads them, but that this server itself does not act on as a real one would.
-const UNENFORCED: [(&str, &str); 11] = [
-    ("", "limitranges"),
-    ("", "resourcequotas"),
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
-    ("apiregistration.k8s.io", "apiservices"),
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
-];
-
-/// Says that an object is stored and nothing more.
+/// Warns that an object is stored and nothing more.
 pub(crate) fn unenforced(request: &ResourceRequest) {
-    if UNENFORCED.iter().any(|(group, plural)| request.kind.is(group, plural)) {
+    if request.kind.spec.enforcement == Enforcement::StoredOnly {
         request.warn(format!("{} is stored, but this server does not act on it", request.kind.resource.kind));
     }
 }

@@ -127,10 +127,10 @@ impl ResourceRequest {
 
     /// 404 for the object that the path names.
     pub fn not_found(&self) -> Status {
-        if self.kind.is("", "componentstatuses") {
-            // The one kind that names itself in the singular: nothing of it is stored.
+        if let Some((group, plural)) = self.kind.spec.stored_as {
             let resource = Resource {
-                plural: "componentstatus".into(),
+                group: group.into(),
+                plural: plural.into(),
                 ..self.kind.resource.clone()
             };
             return Status::not_found(&resource, self.name());

@@ -62,11 +62,6 @@ pub(crate) async fn bind_named(request: &ResourceRequest) -> Result<ApiResponse>
     bind(&request.about(pods.expect("pods are built in"), target)).await
 }
 
-/// Whether Bindings are posted for themselves, not to a pod.
-pub(crate) fn is_named(request: &ResourceRequest) -> bool {
-    request.kind.resource.group.is_empty() && &*request.kind.resource.plural == "bindings"
-}
-
 fn node() -> Node<'static> {
     kinds::builtin().schema("io.k8s.api.core.v1.Binding").expect("Binding is in the table")
 }

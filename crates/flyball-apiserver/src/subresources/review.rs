@@ -1,4 +1,4 @@
-//! POST of a question instead of an object: may I, may they, and who is this?
+//! SelfSubjectAccessReview, SubjectAccessReview and TokenReview: answered, never stored.
 
 use crate::endpoints::{Subresource, decode};
 use crate::registry::field_manager::FieldManager;
@@ -9,11 +9,6 @@ use crate::status::{Result, Status};
 use flyball_schema::violation::Violation;
 use http::StatusCode;
 use serde_json::{Value, json};
-
-/// Groups whose kinds are questions: nothing of theirs is stored.
-pub(crate) fn is_question(request: &ResourceRequest) -> bool {
-    matches!(&*request.kind.resource.group, "authorization.k8s.io" | "authentication.k8s.io")
-}
 
 /// Answers by the rules that this server itself goes by: who is in `system:masters` may do everything, others are not let in,
 /// and no token is known.

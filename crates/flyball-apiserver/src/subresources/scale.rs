@@ -2,6 +2,7 @@
 
 use crate::endpoints::patch::Patch;
 use crate::endpoints::{Subresource, apply, decode};
+use crate::kinds::spec::{Selector, SubresourceEndpoint};
 use crate::registry::generic::Write;
 use crate::registry::object::{self, metadata_mut};
 use crate::registry::{Kind, Scale};
@@ -168,16 +169,27 @@ fn shown(kind: &Kind, object: &Value) -> Value {
     if let Some(replicas) = at(object, &paths.spec_replicas_path).as_i64().filter(|replicas| *replicas != 0) {
         scale["spec"]["replicas"] = replicas.into();
     }
-    let selector = match (&kind.custom, &paths.label_selector_path) {
-        (Some(_), Some(path)) => at(object, path).as_str().map(str::to_owned),
-        (Some(_), None) => None,
-        (None, _) if kind.is("", "replicationcontrollers") => equalities(&object["spec"]["selector"]),
-        (None, _) => LabelSelector::from_value(&object["spec"]["selector"]).map(|selector| selector.to_string()),
+    let selector = match (selector_of(kind), &paths.label_selector_path) {
+        (Selector::Path, Some(path)) => at(object, path).as_str().map(str::to_owned),
+        (Selector::Path, None) => None,
+        (Selector::Labels, _) => equalities(&object["spec"]["selector"]),
+        (Selector::LabelSelector, _) => {
+            LabelSelector::from_value(&object["spec"]["selector"]).map(|selector| selector.to_string())
+        }
     };
     if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
         scale["status"]["selector"] = selector.into();
     }
     scale
+}
+
+fn selector_of(kind: &Kind) -> Selector {
+    let handlers = kind.spec.subresources.iter();
+    let selector = handlers.filter_map(|(_, handler)| match handler {
+        SubresourceEndpoint::Scale(selector) => Some(*selector),
+        _ => None,
+    });
+    selector.last().unwrap_or(Selector::LabelSelector)
 }
 
 fn equalities(labels: &Value) -> Option<String> {

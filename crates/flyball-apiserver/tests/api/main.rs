@@ -8,6 +8,8 @@ mod custom;
 mod definitions;
 mod deleting;
 mod disconnecting;
+mod evicting;
+mod kinds;
 mod limits;
 mod listing;
 mod objects;

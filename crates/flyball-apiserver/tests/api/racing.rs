@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 
 /// A store that runs something else right before the first commit that writes a key.
 #[derive(Clone)]
-struct Interrupted {
+pub struct Interrupted {
     store: Store,
     before: Arc<Mutex<Option<(String, BoxFuture<'static, ()>)>>>,
 }
 
 impl Interrupted {
     /// Two servers over one store; the first one's commits can be interrupted.
-    async fn servers() -> (Interrupted, Server, Server) {
+    pub async fn servers() -> (Interrupted, Server, Server) {
         let store = Store::memory();
         let other = Server::over(store.clone()).await;
         let interrupted = Interrupted { store, before: Arc::default() };
@@ -24,7 +24,7 @@ impl Interrupted {
         (interrupted, server, other)
     }
 
-    fn before(&self, key: &str, happens: impl Future<Output = ()> + Send + 'static) {
+    pub fn before(&self, key: &str, happens: impl Future<Output = ()> + Send + 'static) {
         *self.before.lock().unwrap() = Some((key.to_owned(), Box::pin(happens)));
     }
 

@@ -9,6 +9,16 @@ use flyball_schema::kinds;
 use flyball_schema::violation::Violation;
 use serde_json::Value;
 
+/// Every function that warns.
+const WARNINGS: [fn(&Value) -> Vec<String>; 6] = [
+    warning::pod,
+    warning::template,
+    warning::cron_job,
+    warning::service,
+    warning::secret,
+    warning::definition,
+];
+
 /// Every default, and every conversion between versions.
 const CHANGES: [fn(&mut Value); 39] = [
     autoscaler::default,
@@ -144,7 +154,9 @@ pub fn rules(input: &mut Input<'_>) {
 fn for_kind(input: &mut Input<'_>, object: &mut Value) {
     let kinds = kinds::builtin();
     let resource = &kinds.resources[input.below(kinds.resources.len())];
-    drop(warning::warnings(&resource.group, &resource.plural, object));
+    for warnings in WARNINGS {
+        drop(warnings(object));
+    }
     if let Some(id) = resource.schema {
         typed::fill_times(kinds.schemas.node(id), object);
         drop(typed::validate(kinds.schemas.node(id), object, ""));

@@ -22,20 +22,6 @@ use crate::violation::Violation;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// Fields of a pod that selectors may name.
-// pkg/apis/core/v1/conversion.go, AddFieldLabelConversionsForPod
-pub const FIELDS: &[(&str, &str)] = &[
-    ("spec.nodeName", "spec.nodeName"),
-    ("spec.host", "spec.nodeName"),
-    ("spec.restartPolicy", "spec.restartPolicy"),
-    ("spec.schedulerName", "spec.schedulerName"),
-    ("spec.serviceAccountName", "spec.serviceAccountName"),
-    ("spec.hostNetwork", "spec.hostNetwork"),
-    ("status.phase", "status.phase"),
-    ("status.podIP", "status.podIP"),
-    ("status.nominatedNodeName", "status.nominatedNodeName"),
-];
-
 /// Fills in what a pod leaves out.
 // pkg/apis/core/v1/defaults.go, SetDefaults_Pod and SetDefaults_PodSpec
 pub fn default(pod: &mut Value) {

@@ -149,6 +149,7 @@ fn drop_type_dependent_fields(spec: &mut Value, old: &Value) {
         }
         forget_same(spec, old, "ipFamilies");
         forget_same(spec, old, "ipFamilyPolicy");
+        forget_same(spec, old, "internalTrafficPolicy");
     }
     if has_node_ports(old) && !has_node_ports(spec) && node_ports(spec).is_subset(&node_ports(old)) {
         items(spec, "ports").for_each(|port| forget(port, "nodePort"));

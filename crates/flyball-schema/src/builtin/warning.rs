@@ -1,4 +1,4 @@
-//! What clients are told of built-in objects that are taken although something is odd about them.
+//! Warnings of built-in objects that are accepted.
 // pkg/api/pod/warnings.go, pkg/api/service/warnings.go and pkg/registry/core/secret/strategy.go
 
 use super::rules::quantity;
@@ -8,25 +8,24 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// What is odd about an object of a kind.
-pub fn warnings(group: &str, plural: &str, object: &Value) -> Vec<String> {
-    let root = Spot::root(object);
-    let spec = root.field("spec");
-    match (group, plural) {
-        ("", "pods") => pod(&spec),
-        ("", "replicationcontrollers") => pod(&spec.field("template").field("spec")),
-        ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets") | ("batch", "jobs") => {
-            pod(&spec.field("template").field("spec"))
-        }
-        ("batch", "cronjobs") => pod(&spec.field("jobTemplate").field("spec").field("template").field("spec")),
-        ("", "services") => service(&spec),
-        ("", "secrets") => secret(object),
-        ("apiextensions.k8s.io", "customresourcedefinitions") => formats(object),
-        _ => Vec::new(),
-    }
+/// Warnings of a pod.
+pub fn pod(pod: &Value) -> Vec<String> {
+    pod_spec(&Spot::root(pod).field("spec"))
 }
 
-fn pod(spec: &Spot<'_>) -> Vec<String> {
+/// Warnings of a kind with a pod template in its spec.
+pub fn template(object: &Value) -> Vec<String> {
+    pod_spec(&Spot::root(object).field("spec").field("template").field("spec"))
+}
+
+/// Warnings of a CronJob.
+pub fn cron_job(object: &Value) -> Vec<String> {
+    let root = Spot::root(object);
+    let spec = root.field("spec");
+    pod_spec(&spec.field("jobTemplate").field("spec").field("template").field("spec"))
+}
+
+fn pod_spec(spec: &Spot<'_>) -> Vec<String> {
     let mut odd = Vec::new();
     for constraint in spec.field("topologySpreadConstraints").items() {
         let selector = constraint.field("labelSelector");
@@ -81,7 +80,10 @@ fn fractions(container: &Spot<'_>) -> Vec<String> {
     odd
 }
 
-fn service(spec: &Spot<'_>) -> Vec<String> {
+/// Warnings of a Service.
+pub fn service(service: &Value) -> Vec<String> {
+    let root = Spot::root(service);
+    let spec = root.field("spec");
     let mut odd = Vec::new();
     if spec.field("externalIPs").len() > 0 {
         odd.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
@@ -92,8 +94,8 @@ fn service(spec: &Spot<'_>) -> Vec<String> {
     odd
 }
 
-/// A certificate that nobody can use; that it is no certificate is all that is looked at.
-fn secret(secret: &Value) -> Vec<String> {
+/// Warnings of a Secret: a certificate that is none.
+pub fn secret(secret: &Value) -> Vec<String> {
     let text = |key: &str| {
         let encoded = secret["data"][key].as_str().unwrap_or_default();
         String::from_utf8_lossy(&STANDARD.decode(encoded).unwrap_or_default()).into_owned()
@@ -104,8 +106,8 @@ fn secret(secret: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Formats that no value is checked against.
-fn formats(definition: &Value) -> Vec<String> {
+/// Warnings of a CustomResourceDefinition: formats that are not validated.
+pub fn definition(definition: &Value) -> Vec<String> {
     let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
     let unknown = versions.flat_map(|version| crd::unrecognized_formats(&version["schema"]["openAPIV3Schema"]));
     unknown.map(|format| format!("unrecognized format {format:?}")).collect()

@@ -1,9 +1,8 @@
 //! The plan of a deletion: timestamps, grace period and finalizers decide whether an object is marked or removed.
 
+use crate::kinds::spec::{Delay, Dependents};
 use crate::registry::Kind;
-use crate::registry::deletion::grace;
 use crate::registry::object::{self, metadata_mut};
-use crate::registry::strategy::Dependents;
 use crate::request::options::{DeleteOptions, Propagation};
 use crate::{clock, crd};
 use flyball_schema::builtin;
@@ -28,21 +27,21 @@ pub(super) enum DeletePlan {
 /// Plans the deletion of an object.
 pub(super) fn plan(kind: &Kind, live: &Value, options: &DeleteOptions, now: Timestamp) -> DeletePlan {
     let mut object = live.clone();
-    if kind.is("", "namespaces") {
-        return namespace(kind, object, options, now);
-    }
-    if kind.is("apiextensions.k8s.io", "customresourcedefinitions") && !object::is_deleting(live) {
-        begin(&mut object, now);
-        crd::terminate(&mut object, &clock::seconds(now));
-        return DeletePlan::Mark(object);
-    }
     let mut graceful = None;
-    if kind.is("", "pods") {
-        match grace(&mut object, options, now) {
+    match kind.spec.deletion.delay {
+        Delay::None => {}
+        Delay::Namespace => return namespace(kind, object, options, now),
+        Delay::Definition if object::is_deleting(live) => {}
+        Delay::Definition => {
+            begin(&mut object, now);
+            crd::terminate(&mut object, &clock::seconds(now));
+            return DeletePlan::Mark(object);
+        }
+        Delay::GracePeriod(period) => match grace(&mut object, period, options, now) {
             Grace::Pending => return DeletePlan::Wait,
             Grace::Over => {}
             Grace::Given(seconds) => graceful = Some(seconds),
-        }
+        },
     }
     keep_finalizers(kind, &mut object, options);
     let waits = !object::finalizers(&object).is_empty();
@@ -112,10 +111,15 @@ enum Grace {
 }
 
 // apiserver/pkg/registry/rest/delete.go, BeforeDelete
-fn grace(object: &mut Value, options: &DeleteOptions, now: Timestamp) -> Grace {
+fn grace(
+    object: &mut Value,
+    period: fn(&Value, &DeleteOptions) -> i64,
+    options: &DeleteOptions,
+    now: Timestamp,
+) -> Grace {
     let seconds = |seconds: i64| SignedDuration::from_secs(seconds);
     let Some(at) = time(object) else {
-        let period = grace::period(object, options);
+        let period = period(object, options);
         begin(object, now + seconds(period));
         metadata_mut(object).insert("deletionGracePeriodSeconds".into(), period.into());
         count(object);
@@ -147,7 +151,7 @@ fn grace(object: &mut Value, options: &DeleteOptions, now: Timestamp) -> Grace {
 fn keep_finalizers(kind: &Kind, object: &mut Value, options: &DeleteOptions) {
     let before: Vec<String> = object::finalizers(object).into_iter().map(str::to_owned).collect();
     let present = before.iter().find(|name| *name == ORPHAN || *name == FOREGROUND).map(String::as_str);
-    let wanted = match (kind.strategy.dependents, options.propagation()) {
+    let wanted = match (kind.spec.deletion.dependents, options.propagation()) {
         (Dependents::Unsupported, _) => None,
         (_, Some(Propagation::Orphan)) => Some(ORPHAN),
         (_, Some(Propagation::Foreground)) => Some(FOREGROUND),

@@ -48,7 +48,7 @@ pub enum Propagation {
 
 impl DeleteOptions {
     /// Reads the options: from the body if there is one, else from the query.
-    pub fn read(request: &ResourceRequest) -> Result<DeleteOptions> {
+    pub(crate) fn read(request: &ResourceRequest) -> Result<DeleteOptions> {
         let options = match request.body.is_empty() {
             true => DeleteOptions::of_query(&request.info.query)?,
             false => {
@@ -122,6 +122,20 @@ impl DeleteOptions {
         }
         violations.extend(check_dry_run(&self.dry_run));
         violations
+    }
+
+    /// Whether the object has to be of a certain resource version.
+    pub fn expects_version(&self) -> bool {
+        self.preconditions.as_ref().is_some_and(|it| it.resource_version.is_some())
+    }
+
+    /// The same options for a later state of the object that the server itself has written.
+    pub fn expecting(&self, revision: u64) -> DeleteOptions {
+        let mut options = self.clone();
+        if let Some(version) = options.preconditions.as_mut().and_then(|it| it.resource_version.as_mut()) {
+            *version = revision.to_string();
+        }
+        options
     }
 
     /// Whether everything but the deletion is to be done.

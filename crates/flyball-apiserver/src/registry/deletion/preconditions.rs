@@ -1,5 +1,6 @@
-//! The preconditions of a delete, and the grace period of a pod.
+//! The preconditions of a delete.
 
+use crate::kinds::spec::Delay;
 use crate::registry::{Kind, object};
 use crate::request::options::DeleteOptions;
 use crate::status::{Result, Status};
@@ -11,7 +12,7 @@ pub(crate) fn check(kind: &Kind, live: &Value, options: &DeleteOptions) -> Resul
     let Some(preconditions) = &options.preconditions else {
         return Ok(());
     };
-    let own_words = kind.is("", "namespaces") || kind.is("apiextensions.k8s.io", "customresourcedefinitions");
+    let by_storage = matches!(kind.spec.deletion.delay, Delay::Namespace | Delay::Definition);
     let wanted = [
         ("UID", &preconditions.uid, "uid", "deleted and then recreated"),
         ("ResourceVersion", &preconditions.resource_version, "resourceVersion", "modified"),
@@ -23,7 +24,7 @@ pub(crate) fn check(kind: &Kind, live: &Value, options: &DeleteOptions) -> Resul
             continue;
         }
         let name = object::name(live);
-        if own_words {
+        if by_storage {
             let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
             return Err(Status::conflict(&kind.resource, name, why));
         }
@@ -34,19 +35,4 @@ pub(crate) fn check(kind: &Kind, live: &Value, options: &DeleteOptions) -> Resul
         return Err(Status::precondition_failed(&kind.resource, name, why));
     }
     Ok(())
-}
-
-/// The grace period of a pod, in seconds.
-// pkg/registry/core/pod/strategy.go, CheckGracefulDelete
-pub(crate) fn period(pod: &Value, options: &DeleteOptions) -> i64 {
-    let is_placed = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
-    let has_ended = matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"));
-    if !is_placed || has_ended {
-        return 0;
-    }
-    let usual = || pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(0);
-    match options.grace_period_seconds.unwrap_or_else(usual) {
-        seconds if seconds < 0 => 1,
-        seconds => seconds,
-    }
 }

@@ -1,0 +1,44 @@
+//! The kinds of the group `apiregistration.k8s.io`.
+
+use crate::kinds::spec::{
+    Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, KeptMetadata, ResourceSpec, Rules,
+    StatusStrategy, SubresourceEndpoint, no_default, no_preparation, no_rules, no_status_preparation, no_status_rules,
+    no_warnings,
+};
+use flyball_schema::names::NameRule;
+
+/// APIService.
+pub static API_SERVICE: ResourceSpec = ResourceSpec {
+    group: "apiregistration.k8s.io",
+    plural: "apiservices",
+    stored_as: None,
+    names: NameRule::Subdomain,
+    create: Create::Store,
+    create_on_update: false,
+    unconditional_update: false,
+    generation: Generation::Untracked,
+    default: no_default,
+    prepare: no_preparation,
+    validate: no_rules,
+    rules: Rules::Partial,
+    warnings: no_warnings,
+    resets: &["status"],
+    status: Some(StatusStrategy {
+        keeps: KeptMetadata::Fields(&["labels", "annotations", "finalizers", "ownerReferences"]),
+        resets: &["metadata", "spec"],
+        prepare: no_status_preparation,
+        validate: no_status_rules,
+    }),
+    subresources: &[("status", SubresourceEndpoint::Status)],
+    allocation: None,
+    deletion: DeletionStrategy {
+        returns_object: false,
+        dependents: Dependents::Deleted,
+        delay: Delay::None,
+        warning: None,
+    },
+    conversion: None,
+    fields: &[],
+    deprecation: None,
+    enforcement: Enforcement::StoredOnly,
+};

@@ -1,0 +1,131 @@
+//! The kinds of the group `authorization.k8s.io`.
+
+use crate::kinds::spec::{
+    Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, ResourceSpec, Rules, no_default,
+    no_preparation, no_rules, no_warnings,
+};
+use flyball_schema::names::NameRule;
+
+/// LocalSubjectAccessReview.
+pub static LOCAL_SUBJECT_ACCESS_REVIEW: ResourceSpec = ResourceSpec {
+    group: "authorization.k8s.io",
+    plural: "localsubjectaccessreviews",
+    stored_as: None,
+    names: NameRule::Subdomain,
+    create: Create::Review,
+    create_on_update: false,
+    unconditional_update: true,
+    generation: Generation::Untracked,
+    default: no_default,
+    prepare: no_preparation,
+    validate: no_rules,
+    rules: Rules::Partial,
+    warnings: no_warnings,
+    resets: &[],
+    status: None,
+    subresources: &[],
+    allocation: None,
+    deletion: DeletionStrategy {
+        returns_object: false,
+        dependents: Dependents::Deleted,
+        delay: Delay::None,
+        warning: None,
+    },
+    conversion: None,
+    fields: &[],
+    deprecation: None,
+    enforcement: Enforcement::Enforced,
+};
+
+/// SelfSubjectAccessReview.
+pub static SELF_SUBJECT_ACCESS_REVIEW: ResourceSpec = ResourceSpec {
+    group: "authorization.k8s.io",
+    plural: "selfsubjectaccessreviews",
+    stored_as: None,
+    names: NameRule::Subdomain,
+    create: Create::Review,
+    create_on_update: false,
+    unconditional_update: true,
+    generation: Generation::Untracked,
+    default: no_default,
+    prepare: no_preparation,
+    validate: no_rules,
+    rules: Rules::Partial,
+    warnings: no_warnings,
+    resets: &[],
+    status: None,
+    subresources: &[],
+    allocation: None,
+    deletion: DeletionStrategy {
+        returns_object: false,
+        dependents: Dependents::Deleted,
+        delay: Delay::None,
+        warning: None,
+    },
+    conversion: None,
+    fields: &[],
+    deprecation: None,
+    enforcement: Enforcement::Enforced,
+};
+
+/// SelfSubjectRulesReview.
+pub static SELF_SUBJECT_RULES_REVIEW: ResourceSpec = ResourceSpec {
+    group: "authorization.k8s.io",
+    plural: "selfsubjectrulesreviews",
+    stored_as: None,
+    names: NameRule::Subdomain,
+    create: Create::Review,
+    create_on_update: false,
+    unconditional_update: true,
+    generation: Generation::Untracked,
+    default: no_default,
+    prepare: no_preparation,
+    validate: no_rules,
+    rules: Rules::Partial,
+    warnings: no_warnings,
+    resets: &[],
+    status: None,
+    subresources: &[],
+    allocation: None,
+    deletion: DeletionStrategy {
+        returns_object: false,
+        dependents: Dependents::Deleted,
+        delay: Delay::None,
+        warning: None,
+    },
+    conversion: None,
+    fields: &[],
+    deprecation: None,
+    enforcement: Enforcement::Enforced,
+};
+
+/// SubjectAccessReview.
+pub static SUBJECT_ACCESS_REVIEW: ResourceSpec = ResourceSpec {
+    group: "authorization.k8s.io",
+    plural: "subjectaccessreviews",
+    stored_as: None,
+    names: NameRule::Subdomain,
+    create: Create::Review,
+    create_on_update: false,
+    unconditional_update: true,
+    generation: Generation::Untracked,
+    default: no_default,
+    prepare: no_preparation,
+    validate: no_rules,
+    rules: Rules::Partial,
+    warnings: no_warnings,
+    resets: &[],
+    status: None,
+    subresources: &[],
+    allocation: None,
+    deletion: DeletionStrategy {
+        returns_object: false,
+        dependents: Dependents::Deleted,
+        delay: Delay::None,
+        warning: None,
+    },
+    conversion: None,
+    fields: &[],
+    deprecation: None,
+    enforcement: Enforcement::Enforced,
+};

@@ -1,0 +1,39 @@
+//! The kinds of the group `discovery.k8s.io`.
+
+use crate::kinds::spec::{
+    Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, ResourceSpec, Rules, no_preparation,
+    no_rules, no_warnings,
+};
+use flyball_schema::builtin;
+use flyball_schema::names::NameRule;
+
+/// EndpointSlice.
+pub static ENDPOINT_SLICE: ResourceSpec = ResourceSpec {
+    group: "discovery.k8s.io",
+    plural: "endpointslices",
+    stored_as: None,
+    names: NameRule::Subdomain,
+    create: Create::Store,
+    create_on_update: false,
+    unconditional_update: true,
+    generation: Generation::Spec,
+    default: builtin::network::default_slice,
+    prepare: no_preparation,
+    validate: no_rules,
+    rules: Rules::Partial,
+    warnings: no_warnings,
+    resets: &[],
+    status: None,
+    subresources: &[],
+    allocation: None,
+    deletion: DeletionStrategy {
+        returns_object: false,
+        dependents: Dependents::Deleted,
+        delay: Delay::None,
+        warning: None,
+    },
+    conversion: None,
+    fields: &[],
+    deprecation: None,
+    enforcement: Enforcement::Enforced,
+};
