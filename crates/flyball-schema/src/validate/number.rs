@@ -80,7 +80,7 @@ impl Bound {
                 } else {
                     number / limit
                 };
-                multiple.fract() == 0.0 || (multiple - multiple.round()).abs() / multiple.abs().max(1.0) < 1e-9
+                is_json_integer(multiple)
             }
             Bound::Least { exclusive } => number > limit || (!exclusive && number == limit),
             Bound::Most { exclusive } => number < limit || (!exclusive && number == limit),
@@ -97,6 +97,22 @@ impl Bound {
             Bound::Most { exclusive: false } => format!("should be less than or equal to {limit}"),
         }
     }
+}
+
+/// Whether a float is an integer that JSON can hold exactly, give or take a relative error. Conversions are those of Go
+/// on amd64: a negative float wraps around.
+// github.com/go-openapi/swag/convert.go, IsFloat64AJSONInteger
+fn is_json_integer(float: f64) -> bool {
+    const MAX: f64 = 9_007_199_254_740_991.0;
+    const EPSILON: f64 = 1e-9;
+    if !(-MAX..=MAX).contains(&float) {
+        return false;
+    }
+    let integer = (float as i64) as u64 as f64;
+    if float == integer || float == float.trunc() {
+        return true;
+    }
+    integer != 0.0 && (float - integer).abs() / (float.abs() + integer) < EPSILON
 }
 
 /// The numbers that a type and its format can hold.
@@ -152,4 +168,29 @@ fn as_float(number: &Number) -> f64 {
 /// As Go converts a float: the fraction is cut off.
 fn as_integer(number: &Number) -> i64 {
     number.as_i64().unwrap_or_else(|| as_float(number) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_multiple_is_an_integer_that_json_can_hold() {
+        for (float, is_integer) in [
+            (3.0, true),
+            (-3.0, true),
+            (0.0, true),
+            (3.000_000_000_000_000_4, true),
+            (2.999_999_999_999_999_6, false),
+            (0.5, false),
+            (1e301, false),
+            (-1e301, false),
+            (f64::INFINITY, false),
+            (f64::NAN, false),
+            (9_007_199_254_740_991.0, true),
+            (9_007_199_254_740_992.0, false),
+        ] {
+            assert_eq!(is_json_integer(float), is_integer, "{float}");
+        }
+    }
 }

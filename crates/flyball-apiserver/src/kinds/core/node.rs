@@ -2,7 +2,8 @@
 
 use crate::kinds::spec::{
     Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, KeptMetadata, ResourceSpec, Rules,
-    SelectableField, StatusStrategy, SubresourceEndpoint, no_rules, no_status_preparation, no_status_rules, no_warnings,
+    SelectableField, StatusStrategy, SubresourceEndpoint, no_rules, no_status_preparation, no_status_rules,
+    no_warnings,
 };
 use flyball_schema::builtin;
 use flyball_schema::names::NameRule;

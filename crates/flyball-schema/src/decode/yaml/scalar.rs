@@ -4,6 +4,8 @@
 use super::shown_key;
 use crate::decode::tree::Tree;
 use crate::go_text;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 const CORE: &str = "tag:yaml.org,2002:";
 
@@ -12,7 +14,7 @@ pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Tree
     let tag = tag.map(|tag| tag.strip_prefix(CORE).or(tag.strip_prefix("!!")).unwrap_or(tag));
     match tag {
         Some("str") => Ok(Tree::String(text.to_owned())),
-        Some("binary") => Err("yaml: !!binary is not supported".to_owned()),
+        Some("binary") => binary(text).map(Tree::String),
         Some(kind @ ("bool" | "int" | "float" | "null")) => {
             let tree = by_shape(text)?;
             let fits = match &tree {
@@ -30,6 +32,20 @@ pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Tree
         None if plain => by_shape(text),
         _ => Ok(Tree::String(text.to_owned())),
     }
+}
+
+/// Decodes base64, and replaces bytes that are not UTF-8 as Go's JSON does, one by one.
+fn binary(text: &str) -> Result<String, String> {
+    let encoded: String = text.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
+    let bytes = STANDARD
+        .decode(encoded)
+        .map_err(|_| "yaml: !!binary value contains invalid base64 data".to_owned())?;
+    let mut decoded = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        decoded.push_str(chunk.valid());
+        decoded.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Ok(decoded)
 }
 
 fn by_shape(text: &str) -> Result<Tree, String> {
