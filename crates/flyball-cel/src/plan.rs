@@ -132,6 +132,11 @@ impl Planner<'_> {
         }
         let ids = target.iter().filter(|_| *member).chain(args);
         let mut planned = ids.map(|arg| self.plan(*arg)).collect::<Result<Vec<Node>, String>>()?;
+        if let ("_[_]" | "_[?_]", [_, Node::Const(key)]) = (*name, &planned[..])
+            && !key.is_qualifier()
+        {
+            return Err(format!("invalid qualifier type: {}", key.go_type()));
+        }
         if let Some(node) = special(name, overloads, &mut planned) {
             return Ok(node);
         }

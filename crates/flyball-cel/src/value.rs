@@ -204,6 +204,12 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Whether it can select from a list or a map.
+    pub(crate) fn is_qualifier(&self) -> bool {
+        use Value::{Bool, Double, Int, String, Uint};
+        matches!(self, String(_) | Int(_) | Uint(_) | Bool(_) | Double(_))
+    }
+
     /// The same value, borrowing from where it is kept.
     pub(crate) fn borrow(&'a self) -> Value<'a> {
         match self {

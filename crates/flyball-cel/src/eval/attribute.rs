@@ -82,8 +82,8 @@ impl<'a> Machine<'a, '_> {
         optional && (!self.program.strict_presence || matches!(value, Value::Map(_) | Value::List(_)))
     }
 
-    /// Selects from a value. A missing key is an error, unless the selection is optional. Each selection that finds something
-    /// or fails costs one.
+    /// Selects from a value. A missing key is an error, unless the selection is optional. Each selection costs one, an optional
+    /// one only if it finds something.
     fn qualify(
         &mut self,
         value: &Value<'a>,
@@ -95,7 +95,7 @@ impl<'a> Machine<'a, '_> {
             QualifierKey::Const(key) => select(value, key, self.presence(value, optional)),
             QualifierKey::Test(name) => {
                 let found = select_field(value, name, self.presence(value, true)).map(|found| found.is_some());
-                if !optional || found != Ok(false) {
+                if !optional || found == Ok(true) {
                     self.charge(1)?;
                 }
                 return found.map(|found| Some(Value::Bool(found)));
@@ -106,7 +106,7 @@ impl<'a> Machine<'a, '_> {
                 Err(error) => Err(error),
             },
         };
-        if !matches!(selected, Ok(None)) {
+        if !optional || matches!(selected, Ok(Some(_))) {
             self.charge(1)?;
         }
         selected
@@ -145,12 +145,8 @@ fn missing_field(map: &Map<'_>, name: &str) -> EvalError {
 }
 
 fn select<'a>(value: &Value<'a>, key: &Value<'a>, optional: bool) -> Result<Option<Value<'a>>, EvalError> {
-    match key {
-        Value::String(_) | Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_) => {}
-        other => {
-            let kind = other.type_of();
-            return Err(EvalError::new(format!("invalid qualifier type: {}", kind.runtime_name())));
-        }
+    if !key.is_qualifier() {
+        return Err(EvalError::new(format!("invalid qualifier type: {}", key.go_type())));
     }
     match value {
         Value::Map(map) => match map.find(key)? {

@@ -162,19 +162,7 @@ fn insert_new<'a>(entries: &mut Entries<'a>, key: Value<'a>, value: Value<'a>) -
 }
 
 fn not_iterable(value: &Value<'_>, two: bool) -> EvalError {
-    let name = match value {
-        Value::Null => "types.Null",
-        Value::Bool(_) => "types.Bool",
-        Value::Int(_) => "types.Int",
-        Value::Uint(_) => "types.Uint",
-        Value::Double(_) => "types.Double",
-        Value::String(_) => "types.String",
-        Value::Bytes(_) => "types.Bytes",
-        Value::Duration(_) => "types.Duration",
-        Value::Timestamp(_) => "types.Timestamp",
-        Value::Optional(_) => "*types.Optional",
-        _ => "*types.Type",
-    };
+    let name = value.go_type();
     EvalError::new(match two {
         true => format!("unsupported comprehension range type: {name}"),
         false => format!("got '{name}', expected iterable type"),

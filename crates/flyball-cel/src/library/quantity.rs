@@ -160,16 +160,12 @@ impl Quantity {
         let split = |text: &'_ str| text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
         let whole_end = split(unsigned);
         let (whole, mut rest) = unsigned.split_at(whole_end);
-        let (mut fraction, mut pointed) = ("", false);
+        let mut fraction = "";
         if let Some(after) = rest.strip_prefix('.') {
             (fraction, rest) = after.split_at(split(after));
-            pointed = true;
         }
         let suffix = suffix(rest)?;
         let whole = whole.trim_start_matches('0');
-        if whole.is_empty() && fraction.is_empty() && whole_end == 0 && (pointed || !rest.is_empty()) {
-            return Err("unable to parse numeric part of quantity".into());
-        }
         let whole = if whole.is_empty() { "0" } else { whole };
         if let Some(amount) = scaled(negative, whole, fraction, &suffix) {
             return Ok(Quantity { amount, computed: false });

@@ -178,3 +178,81 @@ fn misfit(kind: &ShapeKind, json: &Json) -> EvalError {
         _ => format!("invalid data, expected string, got {found}"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bindings, Env, Type};
+    use serde_json::json;
+
+    fn shape() -> Shape {
+        let field = |name: &str, kind: ShapeKind| {
+            let json_name = if name == "dashed__name" { "dashed-name" } else { name };
+            (Arc::from(name), FieldShape { json_name: json_name.into(), shape: kind.into() })
+        };
+        let text = || Box::new(Shape::from(ShapeKind::String));
+        let item = ObjectShape {
+            fields: [field("name", ShapeKind::String), field("n", ShapeKind::Int)].into(),
+        };
+        let items = Box::new(Shape::from(ShapeKind::Object(Arc::new(item))));
+        let keys = vec!["name".into()];
+        let fields = [
+            field("set", ShapeKind::List { items: text(), kind: ListKind::Set }),
+            field("map", ShapeKind::List { items, kind: ListKind::Map(keys) }),
+            field("list", ShapeKind::List { items: text(), kind: ListKind::Atomic }),
+            field("number", ShapeKind::Double),
+            field("bytes", ShapeKind::Bytes),
+            field("at", ShapeKind::DateTime),
+            field("span", ShapeKind::Duration),
+            field("port", ShapeKind::IntOrString),
+            field("gone", ShapeKind::String),
+            field("values", ShapeKind::Map(Box::new(Shape::from(ShapeKind::Int)))),
+            field("dashed__name", ShapeKind::Bool),
+        ];
+        ShapeKind::Object(Arc::new(ObjectShape { fields: fields.into() })).into()
+    }
+
+    fn evaluate(text: &str) -> Result<bool, String> {
+        let object = json!({
+            "set": ["a", "b"], "list": ["a", "b"], "map": [{"name": "x", "n": 1}, {"name": "y", "n": 2}],
+            "number": 1, "bytes": "aGk=", "at": "2024-01-01T00:00:00Z", "span": "1h", "port": "http", "gone": null,
+            "values": {"one": 1, "two": null}, "dashed-name": true, "undeclared": 1,
+        });
+        let shape = shape();
+        let program = Env::kubernetes().variable("self", Type::Dyn).compile(text).expect(text);
+        let bindings = Bindings::new().bind("self", Value::shaped(&object, &shape).expect("an object"));
+        match program.evaluate(&bindings) {
+            Ok(Value::Bool(value)) => Ok(value),
+            Ok(other) => Err(format!("{other:?}")),
+            Err(error) => Err(error.message().into()),
+        }
+    }
+
+    #[test]
+    fn json_is_seen_as_it_is_declared() {
+        let cases = [
+            "self.set == ['b', 'a'] && self.set != ['a', 'c']",
+            "self.list != ['b', 'a'] && self.list == ['a', 'b']",
+            "self.map == [{'name': dyn('y'), 'n': dyn(2)}, {'name': dyn('x'), 'n': dyn(1)}]",
+            "self.set + ['b', 'c'] == ['a', 'b', 'c'] && size(self.set + ['b', 'c']) == 3",
+            "(self.map + [{'name': dyn('x'), 'n': dyn(9)}])[0].n == 9 && size(self.list + ['a']) == 3",
+            "type(self.number) == double && self.number == 1.0",
+            "self.bytes == b'hi' && self.at == timestamp('2024-01-01T00:00:00Z') && self.span == duration('60m')",
+            "self.port == 'http' && self.dashed__name && !has(self.gone) && !has(self.undeclared)",
+            "self.values.one == 1 && 'one' in self.values && !('three' in self.values)",
+        ];
+        for text in cases {
+            assert_eq!(evaluate(text), Ok(true), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error_once_it_is_looked_at() {
+        let null = "invalid data, got null for schema with nullable=false";
+        assert_eq!(evaluate("self.values.two == 1"), Err(null.into()));
+        assert_eq!(evaluate("self.undeclared == 1"), Err("no such key: undeclared".into()));
+        let shape = shape();
+        let error = Value::shaped(&json!([]), &shape).map(|_| ()).expect_err("no object");
+        assert_eq!(error.message(), "invalid data, expected a map for the provided schema with type=object");
+    }
+}

@@ -53,6 +53,34 @@ impl Value<'_> {
         }
     }
 
+    /// The name of cel-go's implementation of the type, which some of its messages show.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Value::Null => "types.Null",
+            Value::Bool(_) => "types.Bool",
+            Value::Int(_) => "types.Int",
+            Value::Uint(_) => "types.Uint",
+            Value::Double(_) => "types.Double",
+            Value::String(_) => "types.String",
+            Value::Bytes(_) => "types.Bytes",
+            Value::Duration(_) => "types.Duration",
+            Value::Timestamp(_) => "types.Timestamp",
+            Value::List(_) => "*types.baseList",
+            Value::Map(_) => "*types.baseMap",
+            Value::Optional(_) => "*types.Optional",
+            Value::Type(_) => "*types.Type",
+            Value::Opaque(value) => match value.type_of().runtime_name() {
+                "kubernetes.Quantity" => "cel.Quantity",
+                "kubernetes.Semver" => "cel.Semver",
+                "kubernetes.URL" => "cel.URL",
+                "kubernetes.NamedFormat" => "cel.Format",
+                "net.IP" => "cel.IP",
+                "net.CIDR" => "cel.CIDR",
+                _ => "ref.Val",
+            },
+        }
+    }
+
     fn show(&self, f: &mut fmt::Formatter<'_>, left: &mut u32) -> fmt::Result {
         let Some(less) = left.checked_sub(1) else {
             return f.write_str("…");
