@@ -10,6 +10,9 @@ const ENDINGS: [&str; 9] = [
     "Manager", "Helper", "Util", "Impl", "Handler", "Wrapper", "Data", "Info", "Base",
 ];
 
+/// Names that Kubernetes gave.
+const KUBERNETES: [&str; 3] = ["FieldManager", "RequestInfo", "ResourceInfo"];
+
 /// Complains of a file or inline module under a forbidden name, and of types with a forbidden ending.
 pub fn complaints(source: &Source) -> Vec<Complaint> {
     let mut names = Names { path: &source.path, complaints: Vec::new() };
@@ -36,6 +39,9 @@ impl Names<'_> {
 
     fn kind(&mut self, name: &Ident) {
         let text = name.to_string();
+        if KUBERNETES.contains(&text.as_str()) {
+            return;
+        }
         if let Some(ending) = ENDINGS.iter().find(|ending| text.ends_with(*ending) && text != **ending) {
             let line = name.span().start().line;
             self.complaints

@@ -19,7 +19,7 @@ use uuid::Uuid;
 /// The cluster IP of the Service `kubernetes`: the first of 10.96.0.0/12.
 pub(crate) const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 /// The /24 networks of 10.96.0.0/12. Addresses are looked for in one of them at a time.
-const NETWORKS: Pool = Pool { first: 0x0a60_00, size: 4096, reserved: 1 };
+const NETWORKS: Pool = Pool { first: 0x000a_6000, size: 4096, reserved: 1 };
 const ADDRESSES: std::ops::RangeInclusive<u32> = 0x0a60_0001..=0x0a6f_fffe;
 const ADDRESS_PREFIX: &str = "flyball/addresses/";
 const PORT_PREFIX: &str = "flyball/ports/";

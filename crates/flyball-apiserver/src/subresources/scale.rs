@@ -184,12 +184,12 @@ fn shown(kind: &Kind, object: &Value) -> Value {
 }
 
 fn selector_of(kind: &Kind) -> Selector {
-    let handlers = kind.spec.subresources.iter();
-    let selector = handlers.filter_map(|(_, handler)| match handler {
+    let endpoints = kind.spec.subresources.iter();
+    let mut selectors = endpoints.filter_map(|(_, endpoint)| match endpoint {
         SubresourceEndpoint::Scale(selector) => Some(*selector),
         _ => None,
     });
-    selector.last().unwrap_or(Selector::LabelSelector)
+    selectors.next().unwrap_or(Selector::LabelSelector)
 }
 
 fn equalities(labels: &Value) -> Option<String> {

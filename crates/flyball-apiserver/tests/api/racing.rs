@@ -7,11 +7,14 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
+/// A key, and what happens before its first commit.
+type Interruption = (String, BoxFuture<'static, ()>);
+
 /// A store that runs something else right before the first commit that writes a key.
 #[derive(Clone)]
 pub struct Interrupted {
     store: Store,
-    before: Arc<Mutex<Option<(String, BoxFuture<'static, ()>)>>>,
+    before: Arc<Mutex<Option<Interruption>>>,
 }
 
 impl Interrupted {
