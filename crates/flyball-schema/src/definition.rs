@@ -82,7 +82,7 @@ fn validate_spec(spec: &Value, old: Option<&Value>) -> Vec<Violation> {
         }
         found.extend(version::check(version, &hoisted, old, &format!("spec.versions[{index}]")));
     }
-    found.extend(version_list(versions, &hoisted));
+    found.extend(version_list(spec, &hoisted));
     found.extend(names::required(&spec["names"]));
     found.extend(names::check(&spec["names"], "spec.names"));
     found.extend(version::check_fields(hoisted.fields(spec, old), "spec"));
@@ -111,12 +111,13 @@ fn scope(spec: &Value) -> Option<Violation> {
 }
 
 /// Names of versions are unique, and objects are stored in exactly one.
-fn version_list(versions: &[Value], hoisted: &Hoisted<'_>) -> Vec<Violation> {
+fn version_list(spec: &Value, hoisted: &Hoisted<'_>) -> Vec<Violation> {
+    let versions = items(spec, "versions");
     let mut seen = HashSet::new();
     let unique = versions.iter().all(|version| seen.insert(text(version, "name")));
     let stored = versions.iter().filter(|version| version["storage"] == true).count();
     let mut found = Vec::new();
-    let mut complain = |detail: &str| found.push(internal::invalid_versions(versions, hoisted, detail));
+    let mut complain = |detail: &str| found.push(internal::invalid_versions(&spec["versions"], hoisted, detail));
     if !unique {
         complain("must contain unique version names");
     }

@@ -126,9 +126,15 @@ fn list(value: &Value) -> String {
 }
 
 /// A complaint about all versions, which are printed without what they share.
-pub(super) fn invalid_versions(versions: &[Value], hoisted: &Hoisted<'_>, detail: &str) -> Violation {
-    let shown: Vec<_> = versions.iter().map(|one| version(one, hoisted)).collect();
-    Violation::with_text("spec.versions", Reason::Invalid, &format!("[{}]", shown.join(",")), detail)
+pub(super) fn invalid_versions(versions: &Value, hoisted: &Hoisted<'_>, detail: &str) -> Violation {
+    let shown = match versions.as_array() {
+        Some(versions) => {
+            let shown: Vec<_> = versions.iter().map(|one| version(one, hoisted)).collect();
+            format!("[{}]", shown.join(","))
+        }
+        None => "null".to_owned(),
+    };
+    Violation::with_text("spec.versions", Reason::Invalid, &shown, detail)
 }
 
 fn version(version: &Value, hoisted: &Hoisted<'_>) -> String {
