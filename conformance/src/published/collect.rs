@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 /// How many samples of one kind are taken.
 const MAX_SAMPLES: usize = 40;
+/// Where a project keeps the manifests of its earlier releases.
+const EARLIER: &str = "releases";
 /// Files that are larger are no samples.
 const MAX_BYTES: u64 = 4 << 20;
 
@@ -68,7 +70,7 @@ fn walk(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
         let entry = entry.map_err(unreadable)?;
         let path = entry.path();
         let kind = entry.file_type().map_err(unreadable)?;
-        if kind.is_dir() {
+        if kind.is_dir() && !path.ends_with(EARLIER) {
             walk(&path, files)?;
         } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
         {

@@ -112,7 +112,7 @@ pub const TEMPLATES: [(&str, &[&str]); 21] = [
             "«list(int)».map($a, «bool|$a:int», «int|$a:int»)", "«list(int)».filter($a, «bool|$a:int»)",
             "«list(string)».map($a, «int|$a:string»)", "«map(string, int)».map($a, «int|$a:string»)", "«list(list(int))»[«int»]",
             "«list(list(int))».flatten()", "«list(int)».slice(«int», «int»)", "«list(int)».sort()", "«list(int)».distinct()",
-            "«list(int)».reverse()", "lists.range(«int» % 10)", "lists.range(3)", "«list(int)».sortBy($a, «int|$a:int»)",
+            "«list(int)».reverse()", "lists.range((«int») % 10)", "lists.range(3)", "«list(int)».sortBy($a, «int|$a:int»)",
             "«list(int)».transformList($a, $b, «int|$a:int|$b:int»)", "«list(int)».transformList($a, $b, «bool|$a:int|$b:int», «int|$a:int|$b:int»)",
             "«map(string, int)».transformList($a, $b, «int|$a:string|$b:int»).sort()", "«bool» ? «list(int)» : «list(int)»",
             "[?«optional(int)», «int»]", "[«optional(int)», «optional(int)»].unwrapOpt()", "optional.unwrap([«optional(int)»])",
