@@ -37,13 +37,15 @@ const WELL_KNOWN: [&str; 14] = [
 ];
 
 /// Tests that cel-go does not pass, and what cel-go makes of them: Kubernetes does what cel-go does.
-const CEL_GO: [(&str, &str); 6] = [
+const CEL_GO: [(&str, &str); 8] = [
     ("fields/qualified_identifier_resolution/map_key_float", r#"{"int": "5"}"#),
     ("fields/qualified_identifier_resolution/map_value_repeat_key", r#"{"int": "3"}"#),
     (
         "fields/qualified_identifier_resolution/map_value_repeat_key_heterogeneous",
         r#"{"int": "1"}"#,
     ),
+    ("string_ext/value_errors/indexof_out_of_range", "true"),
+    ("string_ext/value_errors/lastindexof_out_of_range", "true"),
     ("optionals/optionals/map_null_entry_no_such_key", "false"),
     ("optionals/optionals/map_present_key_invalid_field", "false"),
     (
