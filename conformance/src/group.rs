@@ -5,6 +5,7 @@ pub mod corpus;
 mod framework;
 mod guide;
 mod kubectl;
+mod language;
 mod manifests;
 mod operators;
 mod protobuf;
@@ -19,7 +20,6 @@ pub(crate) use operators::built;
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::cel::SERVER_RUNS_RULES;
 use crate::leadership;
 use crate::report::Finding;
 
@@ -37,7 +37,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 13] = [
+pub static GROUPS: [Group; 14] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -57,6 +57,11 @@ pub static GROUPS: [Group; 13] = [
         name: "cel",
         about: "the validation rules of conformance/corpus/cel, beside what is written down of the real one",
         run: |text| Box::pin(cel::run(text)),
+    },
+    Group {
+        name: "language",
+        about: "cel-spec's tests on our CEL engine, beside what cel-go makes of them",
+        run: |text| Box::pin(language::run(text)),
     },
     Group {
         name: "sequences",
@@ -108,17 +113,12 @@ pub static GROUPS: [Group; 13] = [
 /// A group and the text that its cases must contain.
 pub type Chosen<'a> = (&'static Group, &'a str);
 
-/// The groups that `filters` name as `GROUP` or `GROUP/TEXT`; all that run by default if there is no filter.
+/// The groups that `filters` name as `GROUP` or `GROUP/TEXT`; all of them if there is no filter.
 pub fn choose(filters: &[String]) -> Result<Vec<Chosen<'_>>, String> {
     if filters.is_empty() {
-        return Ok(GROUPS.iter().filter(|group| runs_by_default(group)).map(|group| (group, "")).collect());
+        return Ok(GROUPS.iter().map(|group| (group, "")).collect());
     }
     filters.iter().map(|filter| find(filter)).collect()
-}
-
-/// Rules are compared by default as soon as our server runs them.
-fn runs_by_default(group: &Group) -> bool {
-    group.name != "cel" || SERVER_RUNS_RULES
 }
 
 fn find(filter: &str) -> Result<Chosen<'_>, String> {
@@ -153,8 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_filter_every_group_runs_that_our_server_can_pass() {
-        let left_out = usize::from(!SERVER_RUNS_RULES);
-        assert_eq!(choose(&[]).unwrap().len(), GROUPS.len() - left_out);
+    fn without_a_filter_every_group_runs() {
+        assert_eq!(choose(&[]).unwrap().len(), GROUPS.len());
     }
 }

@@ -10,6 +10,7 @@ mod kubeconfig;
 mod process;
 
 pub use binaries::{Binaries, cache_directory};
+pub(crate) use build::require_go;
 pub use error::Error;
 pub use etcd::{Etcd, Setting};
 pub use kubeconfig::Access;

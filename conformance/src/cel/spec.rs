@@ -55,6 +55,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// Every outcome, by `file/section/test`.
+    pub fn outcomes(&self) -> impl Iterator<Item = (String, &Outcome)> {
+        let tests = self.files.iter().flat_map(|(file, tests)| tests.iter().map(move |test| (file, test)));
+        tests.map(|(file, (name, outcome))| (format!("{file}/{name}"), outcome))
+    }
+
     /// How everything ended.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();

@@ -1,6 +1,6 @@
 //! Group `cel`: every rule of `corpus/cel` to the real server and to ours, compared with what is written down.
 
-use crate::cel::{SERVER_RUNS_RULES, decide, directory, rules};
+use crate::cel::{decide, directory, rules};
 use crate::corpus::recorded;
 use crate::differences::{self, Differences};
 use crate::group::corpus::{real_with, verdict};
@@ -8,10 +8,7 @@ use crate::report::Finding;
 
 /// Asks both servers the cases whose `file/case` contains `text`.
 pub async fn run(text: &str) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    if SERVER_RUNS_RULES {
-        findings = ours(text).await.unwrap_or_else(|error| vec![Finding::check("ours", Err(error))]);
-    }
+    let mut findings = ours(text).await.unwrap_or_else(|error| vec![Finding::check("ours", Err(error))]);
     findings.extend(real_with(async |client| judge("real", &client, text, &Differences::default()).await).await);
     findings
 }

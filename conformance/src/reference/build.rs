@@ -76,7 +76,7 @@ fn built_with(go: &str, cache: &Path) -> Result<PathBuf, Error> {
     if missing() == 0 {
         return Ok(binaries);
     }
-    require_go(go)?;
+    require(go)?;
     let _lock = lock(&directory)?;
     if missing() > 0 {
         write_modules(&directory)?;
@@ -96,7 +96,12 @@ fn version_key() -> String {
     hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn require_go(go: &str) -> Result<(), Error> {
+/// Fails where there is no Go.
+pub(crate) fn require_go() -> Result<(), Error> {
+    require("go")
+}
+
+fn require(go: &str) -> Result<(), Error> {
     match Command::new(go).arg("version").output() {
         Ok(output) if output.status.success() => Ok(()),
         _ => Err(Error::NoGo),
