@@ -259,6 +259,8 @@ fn read_definition(input: &mut Input<'_>) {
     drop(definition::validate(&value));
     drop(definition::validate_update(&value, &old));
     drop(crd::unrecognized_formats(&value));
+    drop(crd::read_unchanged(&value, "spec", Status::Subresource));
+    drop(crd::read_stored(&value, "spec", Status::Subresource));
 }
 
 fn custom(input: &mut Input<'_>) {
