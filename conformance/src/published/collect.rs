@@ -96,8 +96,10 @@ fn read(file: &Path) -> Vec<Value> {
 fn define(project: &mut Project, documents: &[(String, Value)]) {
     let mut seen: Vec<&Value> = Vec::new();
     for (place, document) in documents {
-        let is_definition =
-            document["kind"] == "CustomResourceDefinition" && document["apiVersion"] == "apiextensions.k8s.io/v1";
+        // without versions it is a patch of one
+        let is_definition = document["kind"] == "CustomResourceDefinition"
+            && document["apiVersion"] == "apiextensions.k8s.io/v1"
+            && document["spec"]["versions"].is_array();
         let Some(name) = document["metadata"]["name"].as_str().filter(|_| is_definition) else {
             continue;
         };
