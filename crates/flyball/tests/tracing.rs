@@ -87,7 +87,7 @@ fn operator(done: mpsc::UnboundedSender<()>) -> Operator {
             }
         }
     };
-    Operator::new("traced").controller(Controller::new(reconcile))
+    Operator::new("traced").controller(Controller::new(reconcile).needs::<Secret>(["patch"]))
 }
 
 async fn create_maps(client: &Client) {
