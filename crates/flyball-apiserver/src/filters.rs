@@ -1,5 +1,5 @@
 //! The filters that every request passes, outermost first, in kube-apiserver's order (`DefaultBuildHandlerChain`).
-//! A filter is one file of this directory and one line of [`run`].
+//! A filter is one file of this directory and one line of `run`.
 
 mod audit;
 mod audit_init;

@@ -186,7 +186,7 @@ impl Operator {
     ///
     /// A leader's write that is begun after the lease's time is not sent, one that waits for its answer then is abandoned, and one
     /// that the client has begun to send is not sent to its end. The client's connections are its own, though: what they have
-    /// handed to the kernel may arrive later. [`Operator::start_on`], which is what [`run`](crate::program::run) uses, ends them as well.
+    /// handed to the kernel may arrive later. [`Operator::start_on`], which is what [`run`](crate::run) uses, ends them as well.
     pub async fn start_with(&self, client: Client, config: &Config) -> Result<Running> {
         Running::start_with(self, client, None, config).await
     }
