@@ -104,7 +104,7 @@ const RENEW: &str =
     "move the directory away to create a new certificate authority (clients then need the new kubeconfig)";
 
 impl Authority {
-    /// A new authority that nobody trusts yet.
+    /// Generates a new certificate authority.
     pub fn generate() -> Result<Authority, AuthorityError> {
         let key = KeyPair::generate()?;
         let certificate = authority_params(Clock::start().now()).self_signed(&key)?.pem();
@@ -183,7 +183,7 @@ impl Authority {
 }
 
 impl User {
-    /// The user that a certificate names; none if it is no certificate or names nobody.
+    /// The user in the subject of a certificate; `None` if the certificate is invalid or has no common name.
     pub fn of(certificate: &CertificateDer<'_>) -> Option<User> {
         let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
         subject::user(certificate.subject())

@@ -92,7 +92,7 @@ impl Reconciler {
         self.refresh(server, &name, waiting).await;
     }
 
-    /// Reads and reconciles a definition, and answers those who wait for that.
+    /// Reads and reconciles a definition, and wakes the requests that wait for it.
     async fn refresh(&mut self, server: &ApiServer, name: &str, mut waiting: Vec<oneshot::Sender<()>>) {
         let key = definition_kind(server).key(None, name);
         let done = match server.store().get(&key).await {

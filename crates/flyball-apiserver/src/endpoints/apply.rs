@@ -60,7 +60,7 @@ fn fit(request: &ResourceRequest, object: Value, live: Option<&Value>) -> Result
     Ok(object)
 }
 
-/// What a client is told of an apply that is refused.
+/// The Status of a refused apply.
 pub(crate) fn refused(error: ApplyError) -> Status {
     match error {
         ApplyError::BadRequest(why) => Status::bad_request(why),

@@ -23,7 +23,7 @@ pub enum Stage {
 pub struct AuditEvent<'a> {
     /// How far the request has come.
     pub stage: Stage,
-    /// Who asks for what.
+    /// The request: its user, verb, resource and path.
     pub context: &'a RequestContext,
     /// The code of the response, once there is one.
     pub code: Option<StatusCode>,
