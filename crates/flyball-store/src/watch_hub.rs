@@ -37,6 +37,8 @@ struct Groups {
 }
 
 struct Watcher {
+    /// The revision up to which the watch reads the history.
+    past_until: u64,
     sender: mpsc::UnboundedSender<Result<Batch>>,
     queued: Arc<AtomicUsize>,
 }
@@ -82,7 +84,7 @@ impl WatchHub {
         let (chunks, until, snapshot) = past()?;
         let id = groups.next_id;
         groups.next_id += 1;
-        let watcher = Watcher { sender, queued: queued.clone() };
+        let watcher = Watcher { past_until: until, sender, queued: queued.clone() };
         groups.by_prefix.entry(prefix.clone()).or_default().insert(id, watcher);
         drop(groups);
         let past = Past::new(prefix.clone(), after, until, chunks, snapshot);
@@ -224,8 +226,11 @@ fn cost(event: &Event) -> usize {
 }
 
 impl Watcher {
-    /// Queues a batch; returns `false` where too much is queued already.
+    /// Queues a batch unless the watch reads it from the history; returns `false` where too much is queued already.
     fn queue(&self, batch: &Batch, max_queued: usize) -> bool {
+        if batch.events.last().is_some_and(|event| event.revision <= self.past_until) {
+            return true;
+        }
         if self.queued.load(Ordering::Relaxed) > max_queued {
             return false;
         }
@@ -281,6 +286,17 @@ mod tests {
         let id = RecordId { revision, created: revision, position: 0 };
         let record = Record::put(b"/a", &Value::plain("v".repeat(length)), id);
         Change { record, previous: None }
+    }
+
+    #[tokio::test]
+    async fn changes_that_a_watch_reads_from_the_history_are_not_queued() {
+        let hub = Arc::new(WatchHub::new(1_000, 0));
+        let past = || Ok((Vec::new(), 2, ReadSnapshot::default()));
+        let mut watch = hub.add("/a".into(), 2, past).unwrap();
+        for revision in 2..4 {
+            hub.publish(&[change(revision, 2_000)], revision, ReadSnapshot::default);
+        }
+        assert_eq!(watch.next().await.unwrap().unwrap().revision, 3);
     }
 
     #[tokio::test]
