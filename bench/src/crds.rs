@@ -2,7 +2,7 @@
 
 use crate::{
     report::{Aim, Row},
-    server::{start, time},
+    server::{Beside, PEER, start},
     target::{Connection, Target},
 };
 use http::Method;
@@ -46,7 +46,7 @@ async fn measure() -> Vec<Row> {
         change(peer, round, &mut of_peer).await;
     }
     let row = |what: &str, share, of: fn(&Times) -> &Vec<Duration>| {
-        time(what, [of(&of_ours).clone(), of(&of_peer).clone()], share, Aim::Times(1.0))
+        Beside(PEER).time(what, [of(&of_ours).clone(), of(&of_peer).clone()], share, Aim::Times(1.0))
     };
     vec![
         row("create a CRD beside 700, p50", 0.5, |times| &times.creates),

@@ -8,7 +8,7 @@ use bench::{
     schema, server, store,
 };
 use clap::Parser;
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 /// Measures Flyball beside its peers and prints: what | ours | peer | ratio | aim | ok.
 #[derive(Parser)]
@@ -30,6 +30,9 @@ struct Arguments {
     /// frameworks: with 2,000 objects unless said otherwise, once, and fewer writes
     #[arg(long)]
     quick: bool,
+    /// server: measure beside another build of `flyball`, at this path, and not beside etcd and kube-apiserver
+    #[arg(long, value_name = "PROGRAM")]
+    beside: Option<PathBuf>,
 }
 
 /// A group of measurements under one name.
@@ -64,13 +67,17 @@ fn main() -> ExitCode {
     if !with_frameworks && arguments.chooses_frameworks() {
         return refused("--objects, --only, --against and --quick are for the group `frameworks`");
     }
+    let is_server = matches!(&*chosen, [("server", _)]);
+    if arguments.beside.is_some() && !is_server {
+        return refused("--beside is for the group `server`");
+    }
     if cfg!(debug_assertions) {
         eprintln!("bench: this is a debug build; figures count in a release build: cargo run --release -p bench");
     }
     let mut rows = Vec::new();
     for (name, measure) in chosen {
         eprintln!("bench: {name} …");
-        rows.extend(measure());
+        rows.extend(arguments.beside.as_deref().map_or_else(measure, server::rows_beside));
     }
     if !rows.is_empty() {
         println!("{}", report::table(&rows));

@@ -8,9 +8,9 @@ use crate::{
     report::{Aim, Row},
     target::Target,
 };
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
-const PEER: &str = "etcd + kube-apiserver";
+pub(crate) const PEER: &str = "etcd + kube-apiserver";
 
 /// How many custom resources of 1 KiB fill a server for the figures of lists and memory.
 const OBJECTS: usize = 10_000;
@@ -18,6 +18,17 @@ const OBJECTS: usize = 10_000;
 /// Every figure, measured on both in turns.
 pub fn rows() -> Vec<Row> {
     tokio::runtime::Runtime::new().expect("a runtime").block_on(measure())
+}
+
+/// Every figure but the starts, beside those of another build of `flyball`; the aim is to be at most 10 % slower.
+pub fn rows_beside(program: &Path) -> Vec<Row> {
+    tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
+        start::build();
+        let other = start::Ours::start_program("the other build", program).await;
+        let ours = start::Ours::start().await;
+        let rows = compare(&ours.target, &other.target).await;
+        rows.into_iter().map(|row| Row { aim: Aim::Times(0.9), ..row }).collect()
+    })
 }
 
 async fn measure() -> Vec<Row> {
@@ -30,15 +41,22 @@ async fn measure() -> Vec<Row> {
 
 async fn compare(ours: &Target, peer: &Target) -> Vec<Row> {
     let idle = [ours.memory(), peer.memory()];
-    let mut rows = vec![memory("memory, idle", idle, Aim::Times(10.0))];
+    let beside = Beside(peer.name);
+    let mut rows = vec![beside.memory("memory, idle", idle, Aim::Times(10.0))];
     load::prepare(ours).await;
     load::prepare(peer).await;
     for connections in [1, 16] {
+        let what = |work: &str| format!("{work}, {connections} connections, durable");
         let rates = both(ours, peer, async |target, round| load::creates(target, connections, round).await).await;
-        rows.push(rate(format!("creates, {connections} connections, durable"), rates, Aim::Times(5.0)));
+        rows.push(beside.rate(what("creates"), rates, Aim::Times(5.0)));
+        let rates = both(ours, peer, async |target, round| load::updates(target, connections, round).await).await;
+        rows.push(beside.rate(what("updates"), rates, Aim::Times(1.0)));
+        let rates =
+            both(ours, peer, async |target, round| load::status_patches(target, connections, round).await).await;
+        rows.push(beside.rate(what("status patches"), rates, Aim::Times(1.0)));
     }
     let gets = both(ours, peer, async |target, _| load::gets(target).await).await;
-    rows.push(time("get, p50", gets, 0.5, Aim::Times(1.0)));
+    rows.push(beside.time("get, p50", gets, 0.5, Aim::Times(1.0)));
     let before = [ours.memory(), peer.memory()];
     load::fill(ours, OBJECTS).await;
     load::fill(peer, OBJECTS).await;
@@ -46,12 +64,12 @@ async fn compare(ours: &Target, peer: &Target) -> Vec<Row> {
         (ours.memory() - before[0]) / OBJECTS as f64,
         (peer.memory() - before[1]) / OBJECTS as f64,
     ];
-    rows.push(memory("memory, per custom resource of 1 KiB", grown, Aim::Times(3.0)));
+    rows.push(beside.memory("memory, per custom resource of 1 KiB", grown, Aim::Times(3.0)));
     let lists = both(ours, peer, async |target, _| load::lists(target, OBJECTS).await).await;
-    rows.push(time("list of 10,000, p50", lists, 0.5, Aim::Times(1.0)));
+    rows.push(beside.time("list of 10,000, p50", lists, 0.5, Aim::Times(1.0)));
     let latencies = both(ours, peer, async |target, _| load::watch_latency(target, 100).await).await;
-    rows.push(time("watch latency, 100 watchers, p50", latencies.clone(), 0.5, Aim::Times(1.0)));
-    rows.push(time("watch latency, 100 watchers, p99", latencies, 0.99, Aim::Times(1.0)));
+    rows.push(beside.time("watch latency, 100 watchers, p50", latencies.clone(), 0.5, Aim::Times(1.0)));
+    rows.push(beside.time("watch latency, 100 watchers, p99", latencies, 0.99, Aim::Times(1.0)));
     rows
 }
 
@@ -65,33 +83,27 @@ async fn both<T>(ours: &Target, peer: &Target, work: impl AsyncFn(&Target, usize
     [of_ours, of_peer]
 }
 
-fn rate(what: String, [mut ours, mut peer]: [Vec<f64>; 2], aim: Aim) -> Row {
-    ours.sort_by(f64::total_cmp);
-    peer.sort_by(f64::total_cmp);
-    let middle = |rates: &[f64]| Figure::Rate(rates[rates.len() / 2]);
-    Row {
-        what,
-        ours: middle(&ours),
-        peer: Some((PEER, middle(&peer))),
-        aim,
-    }
-}
+/// Makes rows beside the peer of this name.
+pub(crate) struct Beside(pub &'static str);
 
-pub(crate) fn time(what: &str, [mut ours, mut peer]: [Vec<Duration>; 2], share: f64, aim: Aim) -> Row {
-    let (ours, peer) = (percentile(&mut ours, share), percentile(&mut peer, share));
-    Row {
-        what: what.into(),
-        ours: Figure::Time(ours),
-        peer: Some((PEER, Figure::Time(peer))),
-        aim,
+impl Beside {
+    fn rate(&self, what: String, [mut ours, mut peer]: [Vec<f64>; 2], aim: Aim) -> Row {
+        ours.sort_by(f64::total_cmp);
+        peer.sort_by(f64::total_cmp);
+        let middle = |rates: &[f64]| Figure::Rate(rates[rates.len() / 2]);
+        self.row(what, [middle(&ours), middle(&peer)], aim)
     }
-}
 
-fn memory(what: &str, [ours, peer]: [f64; 2], aim: Aim) -> Row {
-    Row {
-        what: what.into(),
-        ours: Figure::Bytes(ours),
-        peer: Some((PEER, Figure::Bytes(peer))),
-        aim,
+    pub(crate) fn time(&self, what: &str, [mut ours, mut peer]: [Vec<Duration>; 2], share: f64, aim: Aim) -> Row {
+        let figures = [percentile(&mut ours, share), percentile(&mut peer, share)];
+        self.row(what.into(), figures.map(Figure::Time), aim)
+    }
+
+    fn memory(&self, what: &str, bytes: [f64; 2], aim: Aim) -> Row {
+        self.row(what.into(), bytes.map(Figure::Bytes), aim)
+    }
+
+    fn row(&self, what: String, [ours, peer]: [Figure; 2], aim: Aim) -> Row {
+        Row { what, ours, peer: Some((self.0, peer)), aim }
     }
 }

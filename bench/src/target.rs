@@ -2,9 +2,9 @@
 //! The same client asks Flyball and its peer, so that what differs is the server.
 
 use bytes::Bytes;
-use http::{Method, Request};
+use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::SendRequest;
+use hyper::{body::Incoming, client::conn::http1::SendRequest};
 use hyper_util::rt::TokioIo;
 use kube::{
     client::ConfigExt,
@@ -84,30 +84,42 @@ impl Connection {
     /// If the answer is no success: a benchmark of refusals measures nothing.
     pub async fn send(&mut self, method: Method, path: &str, body: impl Into<Bytes>) -> Bytes {
         let answer = self.open(method, path, body).await;
-        let status = answer.status();
-        let body = answer.into_body().collect().await.expect("a whole answer").to_bytes();
-        assert!(status.is_success(), "{path}: {status}: {}", String::from_utf8_lossy(&body));
-        body
+        success(path, answer).await
+    }
+
+    /// Sends a merge patch and reads the whole answer.
+    ///
+    /// # Panics
+    /// If the answer is no success.
+    pub async fn patch(&mut self, path: &str, patch: impl Into<Bytes>) -> Bytes {
+        let answer = self.request(Method::PATCH, path, "application/merge-patch+json", patch.into()).await;
+        success(path, answer).await
     }
 
     /// Sends a request and hands out the answer as it comes, for watches.
-    pub async fn open(
-        &mut self,
-        method: Method,
-        path: &str,
-        body: impl Into<Bytes>,
-    ) -> http::Response<hyper::body::Incoming> {
+    pub async fn open(&mut self, method: Method, path: &str, body: impl Into<Bytes>) -> Response<Incoming> {
+        self.request(method, path, "application/json", body.into()).await
+    }
+
+    async fn request(&mut self, method: Method, path: &str, media_type: &str, body: Bytes) -> Response<Incoming> {
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header("host", "localhost")
-            .header("content-type", "application/json")
+            .header("content-type", media_type)
             .header("accept", "application/json")
-            .body(Full::new(body.into()))
+            .body(Full::new(body))
             .expect("a request");
         self.sender.ready().await.expect("an open connection");
         self.sender.send_request(request).await.expect("an answer")
     }
+}
+
+async fn success(path: &str, answer: Response<Incoming>) -> Bytes {
+    let status = answer.status();
+    let body = answer.into_body().collect().await.expect("a whole answer").to_bytes();
+    assert!(status.is_success(), "{path}: {status}: {}", String::from_utf8_lossy(&body));
+    body
 }
 
 impl Drop for Connection {

@@ -1,6 +1,6 @@
-//! The work itself: creates, gets, lists and watches, as requests to a [`Target`].
+//! The work itself: creates, updates, status patches, gets, lists and watches, as requests to a [`Target`].
 
-use crate::target::Target;
+use crate::target::{Connection, Target};
 use futures::future::join_all;
 use http::Method;
 use http_body_util::BodyExt;
@@ -33,10 +33,56 @@ pub async fn prepare(target: &Target) {
 
 /// Creates objects over so many connections at once; the rate is objects a second.
 pub async fn creates(target: &Target, connections: usize, round: usize) -> Vec<f64> {
-    let count = if connections == 1 { CREATES / 4 } else { CREATES };
+    let count = count(connections);
     let start = Instant::now();
-    create_many(target, connections, count, &format!("c{connections}r{round}")).await;
+    create_many(target, connections, count, &prefix(connections, round)).await;
     vec![count as f64 / start.elapsed().as_secs_f64()]
+}
+
+/// Replaces the objects that [`creates`] made in the same round, each once; the rate is objects a second.
+pub async fn updates(target: &Target, connections: usize, round: usize) -> Vec<f64> {
+    change_many(target, connections, round, async |connection, path, name| {
+        let mut object = widget(name);
+        object["spec"]["size"] = json!(4);
+        connection.send(Method::PUT, path, object.to_string()).await;
+    })
+    .await
+}
+
+/// Patches the status of the objects that [`creates`] made in the same round, each once, as a controller does.
+pub async fn status_patches(target: &Target, connections: usize, round: usize) -> Vec<f64> {
+    change_many(target, connections, round, async |connection, path, _| {
+        let patch = json!({ "status": { "phase": "Ready", "size": 4 } });
+        connection.patch(&format!("{path}/status"), patch.to_string()).await;
+    })
+    .await
+}
+
+async fn change_many(
+    target: &Target,
+    connections: usize,
+    round: usize,
+    change: impl AsyncFn(&mut Connection, &str, &str),
+) -> Vec<f64> {
+    let (count, change) = (count(connections), &change);
+    let start = Instant::now();
+    let tasks = (0..connections).map(|task| async move {
+        let mut connection = target.connect().await;
+        for index in (task..count).step_by(connections) {
+            let name = format!("{}-{index}", prefix(connections, round));
+            change(&mut connection, &format!("{WIDGETS}/{name}"), &name).await;
+        }
+    });
+    join_all(tasks).await;
+    vec![count as f64 / start.elapsed().as_secs_f64()]
+}
+
+fn count(connections: usize) -> usize {
+    if connections == 1 { CREATES / 4 } else { CREATES }
+}
+
+fn prefix(connections: usize, round: usize) -> String {
+    format!("c{connections}r{round}")
 }
 
 /// Creates so many more objects.
@@ -149,6 +195,10 @@ fn crd() -> Value {
         "size": { "type": "integer", "minimum": 0 },
         "text": { "type": "string", "maxLength": 2000 },
     } });
+    let status = json!({ "type": "object", "properties": {
+        "phase": { "type": "string" },
+        "size": { "type": "integer" },
+    } });
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -157,9 +207,11 @@ fn crd() -> Value {
             "group": "bench.flyball.dev",
             "scope": "Namespaced",
             "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                "type": "object", "properties": { "spec": spec },
-            } } }],
+            "versions": [{ "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": {
+                    "type": "object", "properties": { "spec": spec, "status": status },
+                } },
+            }],
         },
     })
 }

@@ -9,7 +9,7 @@ use crate::{
 use conformance::reference::Reference;
 use std::{
     ffi::OsString,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
@@ -44,10 +44,15 @@ pub struct Ours {
 
 impl Ours {
     pub async fn start() -> Ours {
+        Ours::start_program("flyball", &program()).await
+    }
+
+    /// Starts another build of `flyball`.
+    pub async fn start_program(name: &'static str, program: &Path) -> Ours {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let kubeconfig = directory.path().join("kubeconfig");
         let port = free_port();
-        let child = tokio::process::Command::new(program())
+        let child = tokio::process::Command::new(program)
             .args(["up", "--port", &port.to_string(), "--data"])
             .arg(directory.path().join("data"))
             .arg("--kubeconfig")
@@ -62,7 +67,7 @@ impl Ours {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let pid = child.id().expect("a running process");
-        let target = Target::of("flyball", &kubeconfig, vec![pid]).await;
+        let target = Target::of(name, &kubeconfig, vec![pid]).await;
         Ours { target, _child: child, _directory: directory }
     }
 }
