@@ -197,7 +197,7 @@ fn draft(path: &Path) -> PathBuf {
 }
 
 fn failed(attempt: &'static str, path: &Path, source: io::Error) -> Error {
-    Error::Backup { attempt, path: path.to_owned(), source }
+    Error::Backup { attempt, path: path.to_owned(), source: source.into() }
 }
 
 pub(crate) fn damaged(path: &Path, reason: &str) -> Error {

@@ -52,7 +52,7 @@ impl Disk {
             let path = path.clone();
             move || writer::run(path, options, opened, receiver)
         };
-        thread.spawn(run).map_err(|source| Error::Open { path: path.clone(), source })?;
+        thread.spawn(run).map_err(|source| Error::open(&path, source))?;
         // The thread panics without an answer where fjall does so on a damaged file.
         let unread = || Error::Damaged { path, reason: "its files cannot be read".to_owned() };
         let state = answer.await.unwrap_or_else(|_| Err(unread()))?;

@@ -12,7 +12,7 @@ use std::{
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The history no longer reaches back so far.
@@ -114,7 +114,7 @@ pub enum Error {
         /// The data directory.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: Arc<io::Error>,
     },
     /// A write failed, and nothing of it is on disk; it can be tried again.
     #[error("the data directory {} could not be written: nothing was written, try again", path.display())]
@@ -160,7 +160,7 @@ pub enum Error {
         /// The backup.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: Arc<io::Error>,
     },
     /// A backup is not as it was written.
     #[error("the backup {} is damaged ({reason}): use another one", path.display())]
@@ -205,7 +205,7 @@ impl Error {
         match source.kind() {
             PermissionDenied | ReadOnlyFilesystem => Error::ReadOnly { path },
             kind if is_full(kind) => Error::Full { path },
-            _ => Error::Open { path, source },
+            _ => Error::Open { path, source: source.into() },
         }
     }
 
@@ -215,18 +215,6 @@ impl Error {
         match io_kind(&*source) {
             Some(_) => Error::Read { path, source },
             None => Error::Damaged { path, reason: format!("fjall: {source:?}") },
-        }
-    }
-
-    /// A copy of an error that several callers are answered with: those of reading and writing a data directory.
-    pub(crate) fn copy(&self) -> Error {
-        match self {
-            Error::Read { path, source } => Error::Read { path: path.clone(), source: source.clone() },
-            Error::NotWritten { path, source } => Error::NotWritten { path: path.clone(), source: source.clone() },
-            Error::Write { path, source } => Error::Write { path: path.clone(), source: source.clone() },
-            Error::Full { path } => Error::Full { path: path.clone() },
-            Error::Damaged { path, reason } => Error::Damaged { path: path.clone(), reason: reason.clone() },
-            _ => Error::Closed,
         }
     }
 

@@ -101,7 +101,7 @@ impl WatchHub {
         for (prefix, events) in events {
             match events {
                 Ok(events) => groups.send(&prefix, events, self.max_queued),
-                Err(error) => groups.end_prefix(&prefix, || error.copy()),
+                Err(error) => groups.end_prefix(&prefix, || error.clone()),
             }
         }
         // Only after the queues have them, so that an empty queue means that its watch has seen everything until here.
@@ -127,17 +127,8 @@ impl WatchHub {
 impl Groups {
     /// The changes that are watched, and under which prefixes.
     fn watched<'a>(&self, changes: &'a [Change]) -> Vec<(&'a Change, Vec<Bytes>)> {
-        if self.by_prefix.is_empty() {
-            return Vec::new();
-        }
-        let mut watched = Vec::new();
-        for change in changes {
-            let prefixes = self.prefixes_of(change.record.key());
-            if !prefixes.is_empty() {
-                watched.push((change, prefixes));
-            }
-        }
-        watched
+        let with_prefixes = changes.iter().map(|change| (change, self.prefixes_of(change.record.key())));
+        with_prefixes.filter(|(_, prefixes)| !prefixes.is_empty()).collect()
     }
 
     fn end(&mut self, error: impl Fn() -> Error) {
@@ -210,7 +201,7 @@ fn collect(
             let events = by_prefix.entry(prefix.clone()).or_insert_with(|| Ok(Vec::new()));
             match (&mut *events, &event) {
                 (Ok(events), Ok(event)) => events.extend_from_slice(event),
-                (Ok(_), Err(error)) => *events = Err(error.copy()),
+                (Ok(_), Err(error)) => *events = Err(error.clone()),
                 (Err(_), _) => {}
             }
         }

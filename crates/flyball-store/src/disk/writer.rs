@@ -187,7 +187,7 @@ impl Writer {
             self.note(restored);
         }
         match &self.failure {
-            Some(failure) => Err(failure.error.copy()),
+            Some(failure) => Err(failure.error.clone()),
             None => Ok(()),
         }
     }
@@ -225,10 +225,10 @@ impl Writer {
 impl Batch {
     fn refuse(self, error: &Error) -> Vec<Reply<()>> {
         for (reply, _) in self.commits {
-            reply.send(Err(error.copy())).ok();
+            reply.send(Err(error.clone())).ok();
         }
         for (reply, _) in self.compactions {
-            reply.send(Err(error.copy())).ok();
+            reply.send(Err(error.clone())).ok();
         }
         self.closing
     }
