@@ -210,6 +210,30 @@ async fn a_read_only_directory_is_said_and_left_as_it_is() {
     store.close().await;
 }
 
+#[tokio::test]
+async fn a_removed_current_directory_is_said_and_not_taken_for_damage() {
+    if let Some(path) = limited() {
+        let error = Store::open(&path).await.err().unwrap();
+        return println!("\n> {error}: {}", std::error::Error::source(&error).unwrap());
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (place, words) = again("a_removed_current_directory_is_said_and_not_taken_for_damage");
+    let mut shell = Command::new("sh");
+    shell.args([
+        "-c",
+        "mkdir removed && cd removed && rmdir ../removed && exec \"$@\"",
+        "sh",
+    ]);
+    let output = shell
+        .args(words)
+        .env(DIRECTORY, directory.path())
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    let said = said(&output).join("\n");
+    assert!(said.ends_with("the current directory no longer exists"), "{output:?}");
+}
+
 fn is_root() -> bool {
     let output = Command::new("id").arg("-u").output().unwrap();
     output.stdout.trim_ascii() == b"0"

@@ -57,6 +57,8 @@ struct Opened {
 
 impl Opened {
     fn open(store: &Path, generation: u64) -> fjall::Result<Opened> {
+        // fjall panics without it.
+        std::env::current_dir().map_err(|_| io::Error::other("the current directory no longer exists"))?;
         // With several workers one would busy-wait while another compacts.
         let database = Database::builder(store)
             .cache_size(BLOCK_CACHE_BYTES)
