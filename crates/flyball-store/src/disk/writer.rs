@@ -167,7 +167,7 @@ impl Writer {
     fn fail(&mut self, error: fjall::Error) -> Error {
         let path = self.log.directory.path.clone();
         let source: Arc<dyn std::error::Error + Send + Sync> = match error {
-            fjall::Error::Poisoned => Arc::new(io::Error::other("a flush or a compaction of fjall failed")),
+            fjall::Error::Poisoned => Arc::new(io::Error::other("a table could not be written: is the disk full?")),
             error => Arc::new(error),
         };
         let error = match self.log.roll_back() {
