@@ -2,7 +2,7 @@
 //! tokio's, so that a test decides what time it is.
 
 use jiff::{SignedDuration, Timestamp};
-use std::time::Instant as MonotonicInstant;
+use std::{sync::OnceLock, time::Instant as MonotonicInstant};
 use tokio::time::Instant;
 
 /// More reads of a monotonic clock than it needs to advance.
@@ -16,9 +16,14 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that follows the system's.
+    /// A clock that follows the system's. While tokio's time is paused, all of them show the same time.
     pub fn start() -> Clock {
-        Clock::follow(Timestamp::now)
+        static ANCHOR: OnceLock<(Timestamp, MonotonicInstant)> = OnceLock::new();
+        let (wall, started) = *ANCHOR.get_or_init(|| (Timestamp::now(), MonotonicInstant::now()));
+        Clock {
+            wall: Timestamp::now,
+            start: (wall, Instant::from_std(started)),
+        }
     }
 
     /// A clock that follows another source of the time of day.
@@ -32,8 +37,15 @@ impl Clock {
             return (self.wall)();
         }
         let (wall, started) = self.start;
-        let elapsed = SignedDuration::try_from(started.elapsed()).unwrap_or(SignedDuration::MAX);
-        wall.saturating_add(elapsed).unwrap_or(Timestamp::MAX)
+        wall.saturating_add(between(started, Instant::now())).unwrap_or(Timestamp::MAX)
+    }
+}
+
+fn between(from: Instant, to: Instant) -> SignedDuration {
+    let signed = |time| SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+    match to.checked_duration_since(from) {
+        Some(forward) => signed(forward),
+        None => -signed(from.duration_since(to)),
     }
 }
 
@@ -60,6 +72,14 @@ mod tests {
         tokio::time::advance(Duration::from_secs(300)).await;
 
         assert_eq!(clock.now(), before + Duration::from_secs(300));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_starts_later_shows_the_same_paused_time() {
+        let first = Clock::start();
+        tokio::time::advance(Duration::from_secs(300)).await;
+
+        assert_eq!(Clock::start().now(), first.now());
     }
 
     #[tokio::test]

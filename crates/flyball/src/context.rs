@@ -22,6 +22,7 @@ use crate::cache::object::{Object, Owner};
 use crate::cache::{Mirror, ReadError, decode};
 use crate::context::declared::DeclaredWrites;
 use crate::engine::shared::Shared;
+use crate::engine::stopping::Stopping;
 use crate::{Cache, Controlled, Controller, Event, Events, Key, Metrics, Readiness, Result, Why};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::{
@@ -51,6 +52,8 @@ pub struct Context {
     pub(crate) ready_condition: bool,
     /// Whether this is the failure hook of an object that is not retried before it changes.
     pub(crate) gave_up: bool,
+    /// The signal to end.
+    pub(crate) stopping: Stopping,
 }
 
 /// An owner or a dependent of an object, of whatever kind.
@@ -184,6 +187,14 @@ impl Context {
     /// ([`Controller::on_error`](crate::Controller::on_error)) may say in a condition. False in a reconcile.
     pub fn gave_up(&self) -> bool {
         self.gave_up
+    }
+
+    /// Waits until this work is to end: the operator stops, or the object of a [daemon](Controller::daemon) is deleted.
+    ///
+    /// What is under way is then given the controller's shutdown grace to end by itself. In a daemon that holds only for work
+    /// that awaits this.
+    pub async fn stopping(&self) {
+        self.stopping.wait().await;
     }
 
     /// How far an object is, by the rules of its kind: see [`Readiness::of`].

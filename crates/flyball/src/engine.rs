@@ -2,8 +2,12 @@
 
 pub(crate) mod connect;
 pub(crate) mod controlled;
+pub(crate) mod daemon;
 pub(crate) mod queue;
 pub(crate) mod runner;
 pub(crate) mod running;
 pub(crate) mod shared;
+pub(crate) mod stopping;
+pub(crate) mod task;
+pub(crate) mod timer;
 pub(crate) mod work;

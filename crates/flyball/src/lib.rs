@@ -27,6 +27,8 @@ pub use declare::operator::Operator;
 pub use declare::predicate::Predicate;
 pub use declare::reconciler::Reconciler;
 pub use declare::selection::Selection;
+pub use declare::task::TaskContext;
+pub use declare::timer::Timer;
 pub use declare::trigger::Trigger;
 pub use declare::why::{Related, Why};
 pub use engine::controlled::Controlled;

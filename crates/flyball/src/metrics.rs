@@ -170,6 +170,12 @@ impl Metrics {
         self.instruments().drift.with([kind]).inc();
     }
 
+    /// A run of a task ended.
+    pub(crate) fn task_ended(&self, task: &str, succeeded: bool) {
+        let result = if succeeded { "success" } else { "error" };
+        self.instruments().task_runs.with([task, result]).inc();
+    }
+
     /// This process leads an election, or does not.
     pub(crate) fn leads(&self, election: &str, leads: bool) {
         let value = f64::from(u8::from(leads));

@@ -6,7 +6,10 @@ mod pace;
 use crate::cache::kind::{Kind, KindId, Scope};
 use crate::cache::object::Object;
 use crate::cache::{IndexedBy, decode};
+use crate::declare::daemon::DaemonSpec;
 use crate::declare::reconciler::{self, OnError, Work, erase, erase_on_error};
+use crate::declare::timer::TimerSpec;
+use crate::engine::timer::Schedule;
 use crate::engine::work::Rate;
 use crate::{Action, Backoff, Cache, Context, Election, Error, Key, Predicate, Reconciler, Result, Selection, Trigger};
 use kube::{Resource, api::ApiResource};
@@ -44,12 +47,18 @@ pub(crate) struct ControllerSpec {
     pub(crate) backoff: Backoff,
     pub(crate) timeout: Duration,
     pub(crate) resync: Option<Duration>,
+    /// The operator's unless set.
+    pub(crate) shutdown_grace: Option<Duration>,
     pub(crate) rate: Option<Rate>,
     pub(crate) triggers: Vec<Trigger>,
     pub(crate) election: Option<Election>,
     pub(crate) predicates: Vec<(KindId, Predicate)>,
     pub(crate) selections: Vec<(KindId, Selection)>,
     pub(crate) indexes: Vec<Indexed>,
+    pub(crate) timers: Vec<TimerSpec>,
+    pub(crate) daemons: Vec<DaemonSpec>,
+    /// When each object runs, if this is a timer of a controller.
+    pub(crate) schedule: Option<Arc<Schedule>>,
     /// Declaration errors, reported when the operator starts.
     pub(crate) mistakes: Vec<String>,
 }
@@ -296,13 +305,35 @@ impl ControllerSpec {
             backoff: Backoff::default(),
             timeout: RECONCILE_TIMEOUT,
             resync: None,
+            shutdown_grace: None,
             rate: None,
             election: None,
             triggers: Vec::new(),
             predicates: Vec::new(),
             selections: Vec::new(),
             indexes: Vec::new(),
+            timers: Vec::new(),
+            daemons: Vec::new(),
+            schedule: None,
             mistakes: Vec::new(),
+        }
+    }
+
+    /// A timer or a daemon of this controller: the same kinds, rights and pace, and nothing that belongs to the reconcile.
+    pub(crate) fn beside(&self, name: &str) -> ControllerSpec {
+        ControllerSpec {
+            name: format!("{}/{name}", self.name),
+            terminating: None,
+            cleanup: Vec::new(),
+            cleanup_deadline: None,
+            gone: Vec::new(),
+            on_error: Vec::new(),
+            ready_condition: false,
+            resync: None,
+            triggers: Vec::new(),
+            timers: Vec::new(),
+            daemons: Vec::new(),
+            ..self.clone()
         }
     }
 
@@ -324,7 +355,18 @@ impl ControllerSpec {
             format!("a predicate on {}, which the {} controller is not triggered by", kind.plural, self.name)
         });
         let selections = self.selections.iter().flat_map(|(_, selection)| selection.mistakes.clone());
-        self.mistakes.iter().cloned().chain(unknown).chain(selections).collect()
+        let timers = self.timers.iter().filter_map(|spec| spec.timer.mistake());
+        let names = self.timers.iter().map(|spec| &spec.timer.name);
+        let names: Vec<_> = names.chain(self.daemons.iter().map(|daemon| &daemon.name)).collect();
+        let twice = names.iter().enumerate().filter(|(count, name)| names[..*count].contains(name));
+        let twice = twice.map(|(_, name)| {
+            format!(
+                "two timers or daemons of the {} controller are called {name:?}: name one differently",
+                self.name
+            )
+        });
+        let mistakes = self.mistakes.iter().cloned().chain(unknown).chain(selections);
+        mistakes.chain(timers).chain(twice).collect()
     }
 
     /// Why it cannot run in an operator that is confined to namespaces.

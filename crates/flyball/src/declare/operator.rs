@@ -2,6 +2,7 @@
 
 use crate::cache::watch::Lists;
 use crate::declare::controller::ControllerSpec;
+use crate::declare::task::LeaderTask;
 use crate::engine::running::Setup;
 use crate::program::admin::{Check, Checks};
 use crate::program::config;
@@ -12,10 +13,13 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps},
 };
 use kube::Client;
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 /// How long an operator's name may be, so that what is named after it, with a few letters more, has a name that Kubernetes takes.
 const LONGEST: usize = 50;
+
+/// Default of [`Operator::shutdown_grace`]: as long as Kubernetes gives a pod.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(30);
 
 /// Everything that runs under one name.
 ///
@@ -26,6 +30,8 @@ pub struct Operator {
     crds: Vec<CustomResourceDefinition>,
     controllers: Vec<ControllerSpec>,
     tasks: Vec<Task>,
+    pub(crate) leader_tasks: Vec<LeaderTask>,
+    pub(crate) shutdown_grace: Duration,
     namespaces: Vec<String>,
     lists: Lists,
     permissions: Vec<PolicyRule>,
@@ -51,6 +57,8 @@ impl Operator {
             crds: Vec::new(),
             controllers: Vec::new(),
             tasks: Vec::new(),
+            leader_tasks: Vec::new(),
+            shutdown_grace: SHUTDOWN_GRACE,
             namespaces: Vec::new(),
             lists: Lists::default(),
             permissions: Vec::new(),
@@ -95,7 +103,8 @@ impl Operator {
         self
     }
 
-    /// Runs `work` beside the controllers, a server for example, until it succeeds or the operator stops.
+    /// Runs `work` beside the controllers on every replica, a server for example, until it succeeds or the operator stops.
+    /// [`Operator::leader_task`] runs on one replica only.
     ///
     /// If it fails or panics, that is logged, and it is begun anew after a delay that grows.
     pub fn task<Fut>(
@@ -108,6 +117,12 @@ impl Operator {
     {
         let work = Arc::new(move |client| -> BoxFuture<'static, Result<()>> { Box::pin(work(client)) });
         self.tasks.push(Task { name: name.into(), work });
+        self
+    }
+
+    /// Gives reconciles, timers, daemons and leader tasks this long to end when the operator stops; 30 seconds unless set.
+    pub fn shutdown_grace(mut self, time: Duration) -> Operator {
+        self.shutdown_grace = time;
         self
     }
 

@@ -25,6 +25,8 @@ pub enum Why {
     Retried(u32),
     /// Its controller looks at every object from time to time.
     Resync,
+    /// A [timer](crate::Controller::timer) is due.
+    Timer,
     /// Somebody asked for it: the name of a trigger, or of whoever used the admin server.
     Asked(Arc<String>),
 }
@@ -63,6 +65,7 @@ impl fmt::Display for Why {
             Why::Requeued => f.write_str("requeued"),
             Why::Retried(failures) => write!(f, "retry {failures}"),
             Why::Resync => f.write_str("resync"),
+            Why::Timer => f.write_str("timer"),
             Why::Asked(by) => write!(f, "asked by {by}"),
         }
     }

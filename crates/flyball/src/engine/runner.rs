@@ -1,5 +1,6 @@
 //! Runs a controller: takes objects from its queue, reconciles them side by side, and decides when each comes back.
 
+use crate::cache::object::Object;
 use crate::cache::{Followed, Mirror};
 use crate::context::declared::DeclaredWrites;
 use crate::context::finalizer::{self, Stage};
@@ -7,6 +8,7 @@ use crate::declare::controller::ControllerSpec;
 use crate::declare::error::Outcome;
 use crate::engine::queue::{Job, Priority};
 use crate::engine::shared::{Control, Shared};
+use crate::engine::stopping::Stopping;
 use crate::engine::work::{Handed, WorkQueue};
 use crate::metrics::Ended;
 use crate::program::trace;
@@ -29,9 +31,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// How long reconciles that are under way may take to end once the operator stops.
-const GRACE: Duration = Duration::from_secs(30);
-
 /// How long the author's failure hooks may take, with the writes of the failure itself.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -40,11 +39,11 @@ const UNLISTED: Duration = Duration::from_secs(5);
 
 /// One controller at work, and all that its workers share.
 pub(crate) struct Desk {
-    controller: ControllerSpec,
+    pub(crate) controller: ControllerSpec,
     operator: Arc<Shared>,
-    control: Arc<Control>,
-    queue: Arc<WorkQueue>,
-    mirror: Arc<Mirror>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) queue: Arc<WorkQueue>,
+    pub(crate) mirror: Arc<Mirror>,
     /// As this controller reads it.
     cache: Cache,
     /// What the controller needs followed for as long as it runs.
@@ -116,7 +115,7 @@ impl Desk {
     }
 
     /// Works until told to stop, then lets what is under way end. Dropped before that, it ends at once.
-    async fn lead(self: Arc<Desk>, stop: CancellationToken) {
+    pub(crate) async fn lead(self: Arc<Desk>, stop: CancellationToken) {
         let mut workers = JoinSet::new();
         let mut resync = std::pin::pin!(self.resync());
         loop {
@@ -132,10 +131,15 @@ impl Desk {
             }
         }
         let drained = async { while workers.join_next().await.is_some() {} };
-        if timeout(GRACE, drained).await.is_err() {
+        if timeout(self.grace(), drained).await.is_err() {
             let controller = &*self.controller.name;
             tracing::warn!(controller, "reconciles did not end in time and are cancelled");
         }
+    }
+
+    /// How long work may take to end once the operator stops.
+    pub(crate) fn grace(&self) -> Duration {
+        self.controller.shutdown_grace.unwrap_or(self.operator.grace)
     }
 
     /// Never ends.
@@ -171,20 +175,13 @@ impl Desk {
             self.absent(job);
             return handed.ended();
         };
-        let id = self.ids.next();
-        let ctx = Context {
-            operator: self.operator.clone(),
-            cache: self.cache.clone(),
-            mirror: self.mirror.clone(),
-            object,
-            id,
-            why: job.why.clone(),
-            round: Arc::default(),
-            writes: self.writes.clone(),
-            ready_condition: self.controller.ready_condition,
-            gave_up: false,
-        };
-        let span = self.span(job, id);
+        let schedule = self.controller.schedule.as_ref();
+        if let Some(delay) = schedule.and_then(|schedule| schedule.postponed(&object, self.operator.clock.now())) {
+            self.queue.add_after(job.key.clone(), delay, job.priority, job.why.clone());
+            return handed.ended();
+        }
+        let ctx = self.context(object, job.why.clone());
+        let span = self.span(&job.key, &job.why, ctx.id);
         async {
             let run = self.control.metrics.began(Some(job.due.elapsed()));
             let result = self.attempt(ctx.clone()).await;
@@ -199,10 +196,26 @@ impl Desk {
         handed.ended();
     }
 
+    pub(crate) fn context(&self, object: Arc<Object>, why: Why) -> Context {
+        Context {
+            operator: self.operator.clone(),
+            cache: self.cache.clone(),
+            mirror: self.mirror.clone(),
+            object,
+            id: self.ids.next(),
+            why,
+            round: Arc::default(),
+            writes: self.writes.clone(),
+            ready_condition: self.controller.ready_condition,
+            gave_up: false,
+            stopping: Stopping::new(self.operator.stop.clone()),
+        }
+    }
+
     /// What every line says that is logged meanwhile.
-    fn span(&self, job: &Job<Key>, id: u64) -> tracing::Span {
+    pub(crate) fn span(&self, key: &Key, why: &Why, id: u64) -> tracing::Span {
         let (operator, controller, kind) = (&*self.operator.name, &*self.controller.name, self.mirror.kind().name());
-        trace::reconcile(operator, controller, kind, job, id)
+        trace::reconcile(operator, controller, kind, key, why, id)
     }
 
     /// Runs what the author wrote, which may fail, panic or take too long.
@@ -240,20 +253,41 @@ impl Desk {
             Ok(action) => {
                 self.queue.succeeded(&job.key);
                 tracing::debug!(again = ?action.delay(), "reconciled");
-                if let Some(delay) = action.delay() {
-                    self.queue.add_after(job.key.clone(), delay, job.priority, Why::Requeued);
+                match action.delay() {
+                    Some(delay) => self.queue.add_after(job.key.clone(), delay, job.priority, Why::Requeued),
+                    None => self.plan(job, ctx),
                 }
             }
             Err(error) if self.mirror.get(&job.key).is_none() => {
                 tracing::debug!(%error, "reconcile failed: the object is gone");
             }
-            Err(error) => self.failed(job, ctx, error).await,
+            Err(error) => {
+                let again = self.queue.is_added_while_running(&job.key);
+                let Some((delay, failures)) = self.failed(&job.key, ctx, error).await else {
+                    return self.plan(job, ctx);
+                };
+                // The report's own status write must not replace the backoff by an immediate attempt.
+                if !again && self.changed_in_status_only(ctx) {
+                    self.queue.forget_added_while_running(&job.key);
+                }
+                self.queue.add_after(job.key.clone(), delay, job.priority, Why::Retried(failures));
+            }
         }
     }
 
-    /// Logs a failure, reports it on the object, and schedules the next attempt.
-    async fn failed(&self, job: &Job<Key>, ctx: &Context, error: Error) {
-        let (key, backoff) = (&job.key, &self.controller.backoff);
+    /// Plans the next run of a timer.
+    fn plan(&self, job: &Job<Key>, ctx: &Context) {
+        let schedule = self.controller.schedule.as_ref();
+        let next = schedule.and_then(|schedule| schedule.next_run(&ctx.object, self.operator.clock.now()));
+        if let Some(delay) = next {
+            self.queue.add_after(job.key.clone(), delay, job.priority, Why::Timer);
+        }
+    }
+
+    /// Logs a failure and reports it on the object. Answers with the delay before the next attempt, unless there is none, and
+    /// with the number of failures in a row.
+    pub(crate) async fn failed(&self, key: &Key, ctx: &Context, error: Error) -> Option<(Duration, u32)> {
+        let backoff = &self.controller.backoff;
         let failures = self.queue.failed(key, &error.to_string());
         let exhausted = error.outcome() == Outcome::Retry && !backoff.retries(failures);
         let delay = match error.outcome() {
@@ -268,18 +302,11 @@ impl Desk {
         let next = delay.map_or("when the object changes".into(), |delay| format!("in {delay:.1?}"));
         tracing::warn!(%key, failures, next, %error, "reconcile failed");
         let report = Report { failures, exhausted, gave_up: delay.is_none() };
-        let again = self.queue.is_added_while_running(key);
         self.report(ctx, Arc::new(error), report).await;
-        match delay {
-            Some(delay) => {
-                // The report's own status write must not replace the backoff by an immediate attempt.
-                if !again && self.changed_in_status_only(ctx) {
-                    self.queue.forget_added_while_running(key);
-                }
-                self.queue.add_after(key.clone(), delay, job.priority, Why::Retried(failures));
-            }
-            None => self.queue.gave_up(key),
+        if delay.is_none() {
+            self.queue.gave_up(key);
         }
+        delay.map(|delay| (delay, failures))
     }
 
     /// Shows a failure on the object: an event, the condition `Ready`, and what the author does about it.
@@ -348,7 +375,7 @@ fn told(result: Result) -> Result<Result, (&'static str, Box<dyn Any + Send>)> {
     }
 }
 
-fn how(result: &Result) -> Ended {
+pub(crate) fn how(result: &Result) -> Ended {
     match result {
         Ok(action) if action.delay().is_some() => Ended::RequeueAfter,
         Ok(_) => Ended::Success,

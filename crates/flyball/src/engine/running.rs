@@ -3,21 +3,16 @@
 use crate::cache::client::ObservedClient;
 use crate::clock::Clock;
 use crate::declare::controller::ControllerSpec;
-use crate::declare::operator::Task;
-use crate::engine::runner::panicked;
 use crate::engine::shared::Shared;
+use crate::engine::task;
 use crate::leader::{Elections, FencedClient, ending, transport};
 use crate::metrics::MeasuredClient;
 use crate::program::admin::{self, Servers};
 use crate::program::crds;
-use crate::{Addresses, Backoff, Cache, Config, Election, Error, Events, Leadership, Metrics, Operator, Result, event};
-use futures::FutureExt;
+use crate::{Addresses, Cache, Config, Election, Events, Leadership, Metrics, Operator, Result, event};
 use kube::Client;
-use std::{mem::take, panic::AssertUnwindSafe, sync::Arc, time::Duration};
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use std::{mem::take, sync::Arc, time::Duration};
+use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How long a stop waits for the API server to take the events that are left.
@@ -78,6 +73,7 @@ impl Running {
             metrics: metrics.clone(),
             clock,
             stop: CancellationToken::new(),
+            grace: operator.shutdown_grace,
             running: Arc::default(),
             controls: Arc::default(),
         });
@@ -89,7 +85,10 @@ impl Running {
         let _followed = shared.follow(operator.controllers().iter().flat_map(ControllerSpec::kinds));
         control(operator, &shared, &leads, &mut elections)?;
         for task in operator.tasks() {
-            shared.spawn(repeat(task.clone(), client.clone(), shared.stop.clone()));
+            shared.spawn(task::run(task.clone(), client.clone(), metrics.clone(), shared.stop.clone()));
+        }
+        for task in &operator.leader_tasks {
+            shared.spawn(task::run_while_leading(shared.clone(), task.clone(), shared.stop.clone()));
         }
         elections.start();
         let elections = Some(elections);
@@ -233,26 +232,4 @@ fn stand(operator: &Operator, setup: &Setup, elections: &mut Elections) -> Resul
         elections.stand(election)?;
     }
     Ok(leadership)
-}
-
-/// Runs a task until it succeeds or is told to stop.
-async fn repeat(task: Task, client: Client, stop: CancellationToken) {
-    let work = async {
-        let mut failures = 0;
-        while let Err(error) = attempt(&task, client.clone()).await {
-            failures += 1;
-            let delay = Backoff::default().delay(failures, &task.name);
-            tracing::warn!(task = task.name, failures, retry = ?delay, %error, "task failed");
-            sleep(delay).await;
-        }
-    };
-    tokio::select! {
-        () = work => {}
-        () = stop.cancelled() => {}
-    }
-}
-
-async fn attempt(task: &Task, client: Client) -> Result<(), Error> {
-    let work = AssertUnwindSafe(async { (task.work)(client).await }).catch_unwind();
-    work.await.unwrap_or_else(|panic| Err(panicked("task", &*panic)))
 }

@@ -4,9 +4,9 @@ use crate::cache::kind::Kind;
 use crate::cache::{Followed, Mirror};
 use crate::clock::Clock;
 use crate::declare::controller::ControllerSpec;
-use crate::engine::connect;
 use crate::engine::runner::Desk;
 use crate::engine::work::WorkQueue;
+use crate::engine::{connect, daemon, timer};
 use crate::event::Recorder;
 use crate::leader::FencedClient;
 use crate::metrics::ControllerMetrics;
@@ -16,6 +16,7 @@ use kube::Client;
 use std::{
     cmp::Reverse,
     sync::{Arc, Mutex, Weak},
+    time::Duration,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) clock: Clock,
     pub(crate) stop: CancellationToken,
+    /// How long work may take to end once the operator stops.
+    pub(crate) grace: Duration,
     /// Runners and tasks. Emptied when the operator ends.
     pub(crate) running: Arc<Mutex<JoinSet<()>>>,
     pub(crate) controls: Arc<Mutex<Vec<Weak<Control>>>>,
@@ -52,25 +55,34 @@ pub(crate) struct Control {
 }
 
 impl Shared {
-    /// Starts a controller, which ends with the operator or with `stop`.
+    /// Starts a controller with its timers and daemons, which end with the operator or with `stop`.
     pub(crate) fn control(self: &Arc<Shared>, controller: ControllerSpec, stop: CancellationToken) {
+        let followed = self.follow(controller.kinds());
+        let control = self.register(&controller);
+        connect::connect(&controller, &self.cache, &control.queue);
+        for timer in &controller.timers {
+            let (spec, timer) = (controller.clone(), timer.clone());
+            self.spawn(timer::run(self.clone(), spec, timer, followed.clone(), stop.clone()));
+        }
+        for daemon in &controller.daemons {
+            let (spec, daemon) = (controller.clone(), daemon.clone());
+            self.spawn(daemon::run(self.clone(), spec, daemon, followed.clone(), stop.clone()));
+        }
+        let desk = Arc::new(Desk::new(controller, self.clone(), control, followed));
+        self.spawn(desk.run(stop));
+    }
+
+    /// A new queue for a controller whose kinds are followed, with its metrics, for others to see.
+    pub(crate) fn register(&self, controller: &ControllerSpec) -> Arc<Control> {
         let name = controller.name.clone();
         let metrics = self.metrics.controller(&name);
         metrics.concurrency(controller.concurrency);
         let queue = Arc::new(WorkQueue::new(controller.rate, metrics.clone()));
-        let followed = self.follow(controller.kinds());
         let mirror = self.cache.mirror_for(&controller.kind).expect("a controller's own kind is followed");
-        let control = Arc::new(Control {
-            name,
-            mirror,
-            queue: queue.clone(),
-            metrics,
-            leadership: self.leadership.clone(),
-        });
+        let leadership = self.leadership.clone();
+        let control = Arc::new(Control { name, mirror, queue, metrics, leadership });
         self.lock_controls().push(Arc::downgrade(&control));
-        connect::connect(&controller, &self.cache, &queue);
-        let desk = Arc::new(Desk::new(controller, self.clone(), control, followed));
-        self.spawn(desk.run(stop));
+        control
     }
 
     /// The same for controllers that have an election of their own, and so a client that is fenced by it.

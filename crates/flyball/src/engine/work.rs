@@ -194,6 +194,11 @@ impl WorkQueue {
         }
     }
 
+    /// Whether the last run of an object failed.
+    pub(crate) fn is_failing(&self, key: &Key) -> bool {
+        self.lock().failures.contains_key(key)
+    }
+
     /// Whether a running object was added meanwhile.
     pub(crate) fn is_added_while_running(&self, key: &Key) -> bool {
         self.lock().queue.is_added_while_running(key)

@@ -33,6 +33,7 @@ pub(super) const NAMES: &[&str] = &[
     "resource_count", "resource_phase_count",
     "flyball_cache_objects", "flyball_cache_bytes", "flyball_cache_synced", "flyball_watch_restarts",
     "flyball_event_to_reconcile_seconds", "flyball_writes_fenced", "flyball_drift_corrected",
+    "flyball_task_runs",
     "process_cpu_seconds", "process_resident_memory_bytes", "process_virtual_memory_bytes",
     "process_start_time_seconds", "process_open_fds", "process_max_fds",
 ];
@@ -63,6 +64,7 @@ pub(super) struct Instruments {
     pub(super) api_requests: Counters<3>,
     pub(super) fenced: Counters<1>,
     pub(super) drift: Counters<1>,
+    pub(super) task_runs: Counters<2>,
     pub(super) leader_status: Gauges<1>,
     pub(super) master_status: Gauges<1>,
     pub(super) leader_transitions: Counters<1>,
@@ -109,6 +111,7 @@ impl Instruments {
             api_requests: counter(to, "flyball_api_requests", "Requests to the API server by what was asked of which resource", ["verb", "resource", "code"]),
             fenced: counter(to, "flyball_writes_fenced", "Writes that were not sent because this process does not lead", ["name"]),
             drift: counter(to, "flyball_drift_corrected", "Children that others had changed and that were put back", ["kind"]),
+            task_runs: counter(to, "flyball_task_runs", "Runs of tasks that ended, by result", ["task", "result"]),
             leader_status: gauge(to, "leader_election_status", "1 if this process leads, 0 if it follows", ["name"]),
             master_status: gauge(to, "leader_election_master_status", "1 if this process leads, 0 if it follows", ["name"]),
             leader_transitions: counter(to, "leader_transitions", "New leaders that were seen", ["name"]),

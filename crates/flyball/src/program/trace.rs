@@ -11,8 +11,7 @@ pub(crate) use absent::Traces;
 #[cfg(feature = "otel")]
 pub use otlp::Traces;
 
-use crate::Key;
-use crate::engine::queue::Job;
+use crate::{Key, Why};
 use http::Response;
 use tracing::{Level, Span, field::Empty};
 
@@ -20,8 +19,8 @@ use tracing::{Level, Span, field::Empty};
 pub(crate) const EXPORTED: bool = cfg!(feature = "otel");
 
 /// A reconcile. Its fields are in every line that is logged meanwhile.
-pub(crate) fn reconcile(operator: &str, controller: &str, kind: &str, job: &Job<Key>, id: u64) -> Span {
-    let (key, why, id) = (&job.key, &job.why, format_args!("{id:016x}"));
+pub(crate) fn reconcile(operator: &str, controller: &str, kind: &str, key: &Key, why: &Why, id: u64) -> Span {
+    let id = format_args!("{id:016x}");
     tracing::info_span!(
         "reconcile",
         operator, controller, kind, %key, id, %why,

@@ -13,6 +13,7 @@ mod listening;
 mod manifests;
 mod measuring;
 mod overtaking;
+mod periodic;
 mod pruning;
 mod queueing;
 mod reading;

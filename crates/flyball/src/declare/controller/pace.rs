@@ -47,6 +47,13 @@ impl<K> Controller<K> {
         self
     }
 
+    /// Gives reconciles this long to end when the operator stops, and then cancels them; the operator's
+    /// ([`Operator::shutdown_grace`](crate::Operator::shutdown_grace)) unless set.
+    pub fn shutdown_grace(mut self, time: Duration) -> Controller<K> {
+        self.spec.shutdown_grace = Some(time);
+        self
+    }
+
     /// Begins at most this many reconciles a second, and at most `burst` at once after a pause.
     pub fn rate_limit(mut self, per_second: f64, burst: u32) -> Controller<K> {
         let every = Duration::try_from_secs_f64(1.0 / per_second);
