@@ -17,7 +17,7 @@ pub use health::WatchState;
 pub(crate) use index::IndexedBy;
 pub(crate) use mirror::{Mirror, Part};
 
-use crate::cache::kind::{Form, Kind, KindId};
+use crate::cache::kind::{Kind, KindId};
 use crate::cache::object::Object;
 use crate::cache::watch::Lists;
 use crate::leader::FencedClient;
@@ -67,10 +67,14 @@ impl Drop for Followed {
 /// Why a kind cannot be read from the cache.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    #[error("{0} is not cached: declare it with `.reads::<{0}>()`, or read it with `ctx.client()`")]
-    NotCached(String),
-    #[error("only the metadata of {0} is cached: declare `.reads::<{0}>()`, or read `PartialObjectMeta<{0}>`")]
-    OnlyMetadata(String),
+    #[error("{kind} is not cached: declare it with `{declaration}`, or read it with `ctx.client()`")]
+    NotCached { kind: String, declaration: String },
+    #[error("only the metadata of {kind} is cached: declare `{declaration}`, or read `PartialObjectMeta<{kind}>`")]
+    OnlyMetadata { kind: String, declaration: String },
+    #[error("{kind} {name} has no namespace: {kind} is namespaced, so name one with `Key::namespaced`")]
+    NoNamespace { kind: String, name: String },
+    #[error("{kind} {key} has a namespace: {kind} is cluster-scoped, so name it with `Key::cluster`")]
+    Namespaced { kind: String, key: Key },
     #[error("{kind} is not cached in namespace {namespace}: this operator is confined to others")]
     Elsewhere { kind: String, namespace: String },
     #[error("{kind} has no index {name:?}: declare it with `.index::<{kind}>(…)`")]
@@ -167,10 +171,13 @@ impl Cache {
         let selection = selected.unwrap_or(&kind.selection);
         let mirrors = self.mirrors_of(&id).into_iter().filter(|mirror| mirror.kind().selection == *selection);
         let mirror = mirrors.max_by_key(|mirror| mirror.kind().form);
-        let mirror = mirror.ok_or_else(|| ReadError::NotCached(kind.name().into()))?;
-        match mirror.kind().form {
-            Form::Metadata if kind.form == Form::Whole => Err(ReadError::OnlyMetadata(kind.name().into())),
-            _ => Ok(mirror),
+        let (name, declaration) = (|| kind.name().to_owned(), || kind.declaration("reads", ""));
+        match mirror {
+            None => Err(ReadError::NotCached { kind: name(), declaration: declaration() }),
+            Some(mirror) if mirror.kind().form < kind.form => {
+                Err(ReadError::OnlyMetadata { kind: name(), declaration: declaration() })
+            }
+            Some(mirror) => Ok(mirror),
         }
     }
 

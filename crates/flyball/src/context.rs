@@ -5,22 +5,25 @@ pub(crate) mod condition;
 pub(crate) mod declared;
 pub(crate) mod drift;
 pub(crate) mod finalizer;
+pub(crate) mod objects;
 pub(crate) mod own;
 pub(crate) mod ready;
 pub(crate) mod ready_condition;
 pub(crate) mod round;
 pub(crate) mod status;
 pub(crate) mod unset;
+pub(crate) mod write;
 
 pub use apply::Applied;
 pub use condition::ConditionStatus;
+pub use objects::Objects;
 
 pub(crate) use round::Round;
 
-use crate::cache::kind::{Kind, Scope};
+use crate::cache::Mirror;
+use crate::cache::kind::Kind;
 use crate::cache::object::{Object, Owner};
-use crate::cache::{Mirror, ReadError, decode};
-use crate::context::declared::DeclaredWrites;
+use crate::context::declared::Declared;
 use crate::engine::shared::Shared;
 use crate::engine::stopping::Stopping;
 use crate::{Cache, Controlled, Controller, Event, Events, Key, Metrics, Readiness, Result, Why};
@@ -46,8 +49,8 @@ pub struct Context {
     pub(crate) why: Why,
     /// What this reconcile has applied so far.
     pub(crate) round: Arc<Round>,
-    /// What the controller declares to write.
-    pub(crate) writes: Arc<DeclaredWrites>,
+    /// What the controller declares to do with each kind.
+    pub(crate) declared: Arc<Declared>,
     /// Whether the controller keeps the condition `Ready`.
     pub(crate) ready_condition: bool,
     /// Whether this is the failure hook of an object that is not retried before it changes.
@@ -93,23 +96,18 @@ impl Context {
     where
         C: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
-        let kind = Kind::of::<C>();
-        let key = self.beside(&kind, key.into());
-        let object = self.listed(&kind, key.namespace()).await?.get(&key);
-        Ok(object.map(|object| decode(&kind, &object)).transpose()?)
+        self.objects::<C>().get(key).await
     }
 
     /// The objects of a kind beside the object being reconciled: of its namespace, or all if it belongs to none.
     ///
-    /// They come from the cache, in order of name, and none is older than what this process has written.
+    /// They come from the cache, in order of name, and none is older than what this process has written. Each call decodes
+    /// every object that it answers with; [`Context::objects`] narrows a list by namespace and labels.
     pub async fn list<C>(&self) -> Result<Vec<Arc<C>>>
     where
         C: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
-        let kind = Kind::of::<C>();
-        let namespace = self.object.key.namespace().filter(|_| kind.scope != Scope::Cluster);
-        let objects = self.listed(&kind, namespace).await?.list(namespace);
-        Ok(objects.iter().map(|object| decode(&kind, object)).collect::<Result<_, _>>()?)
+        self.objects::<C>().list().await
     }
 
     /// The objects of a kind, in all namespaces, that an [index](Controller::index) finds by a value, from the cache.
@@ -117,10 +115,7 @@ impl Context {
     where
         C: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
-        let kind = Kind::of::<C>();
-        self.listed(&kind, None).await?;
-        let objects = self.cache.indexed(&kind, index, value)?;
-        Ok(objects.iter().map(|object| decode(&kind, object)).collect::<Result<_, _>>()?)
+        self.objects::<C>().by_index(index, value).await
     }
 
     /// The children of a kind that the object being reconciled controls, from the cache, in order of name.
@@ -128,10 +123,7 @@ impl Context {
     where
         C: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
-        let kind = Kind::of::<C>();
-        let objects = self.listed(&kind, None).await?.dependents_of(&self.object.uid);
-        let controlled = objects.iter().filter(|object| object.is_controlled_by(&self.object.uid));
-        Ok(controlled.map(|object| decode(&kind, object)).collect::<Result<_, _>>()?)
+        self.objects::<C>().owned().await
     }
 
     /// Every object, of whatever kind the operator caches, that names the object being reconciled as an owner.
@@ -225,24 +217,6 @@ impl Context {
     /// Starts one more controller in the same operator: for a kind that was not known when the operator started.
     pub fn control<K>(&self, controller: Controller<K>) -> Result<Controlled> {
         Controlled::start(&self.operator, controller.spec)
-    }
-
-    /// The mirror of a kind, once it has been listed, if it knows that namespace.
-    async fn listed(&self, kind: &Kind, namespace: Option<&str>) -> Result<Arc<Mirror>, ReadError> {
-        let mirror = self.cache.mirror_for(kind)?;
-        if let Some(namespace) = namespace.filter(|namespace| !mirror.covers(Some(namespace))) {
-            return Err(ReadError::Elsewhere { kind: kind.name().into(), namespace: namespace.into() });
-        }
-        mirror.ready().await?;
-        Ok(mirror)
-    }
-
-    /// Where a name alone is: in the namespace of the object being reconciled, unless the kind has none.
-    fn beside(&self, kind: &Kind, key: Key) -> Key {
-        match kind.scope {
-            Scope::Cluster => key,
-            _ => key.in_namespace(self.object.key.namespace()),
-        }
     }
 
     pub(crate) fn kind(&self) -> &Kind {

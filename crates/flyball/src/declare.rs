@@ -4,6 +4,7 @@ pub(crate) mod action;
 pub(crate) mod backoff;
 pub(crate) mod controller;
 pub(crate) mod daemon;
+pub(crate) mod dynamic;
 pub(crate) mod error;
 pub(crate) mod key;
 pub(crate) mod operator;

@@ -17,10 +17,11 @@ mod program;
 
 pub use cache::{Cache, WatchState};
 pub use context::ready::Readiness;
-pub use context::{Applied, ConditionStatus, Context, Relative};
+pub use context::{Applied, ConditionStatus, Context, Objects, Relative};
 pub use declare::action::Action;
 pub use declare::backoff::Backoff;
 pub use declare::controller::Controller;
+pub use declare::dynamic::DynamicKind;
 pub use declare::error::{Error, Outcome, Result};
 pub use declare::key::Key;
 pub use declare::operator::Operator;

@@ -16,6 +16,8 @@ pub(crate) struct Kind {
     pub(crate) form: Form,
     /// Which of its objects are asked for, and what is kept of them.
     pub(crate) selection: Selection,
+    /// Whether it is known at run time only, and so has no Rust type.
+    pub(crate) dynamic: bool,
 }
 
 /// Where the objects of a kind live.
@@ -66,7 +68,14 @@ impl Kind {
             _ => Scope::Unknown,
         };
         let form = if K::metadata_api() { Form::Metadata } else { Form::Whole };
-        Kind { resource, scope, form, selection: Selection::default() }
+        let dynamic = TypeId::of::<K::DynamicType>() != TypeId::of::<()>();
+        Kind {
+            resource,
+            scope,
+            form,
+            selection: Selection::default(),
+            dynamic,
+        }
     }
 
     pub(crate) fn metadata(self) -> Kind {
@@ -90,6 +99,11 @@ impl Kind {
         (self.resource.group.as_str(), self.resource.plural.as_str()) != ("scheduling.k8s.io", "priorityclasses")
     }
 
+    /// Whether both are the same resource, in whichever version.
+    pub(crate) fn is_same_resource(&self, other: &Kind) -> bool {
+        self.resource.group == other.resource.group && self.resource.plural == other.resource.plural
+    }
+
     /// What it is in whichever version.
     pub(crate) fn group_resource(&self) -> (String, String) {
         (self.resource.group.clone(), self.resource.plural.clone())
@@ -99,6 +113,14 @@ impl Kind {
         KindId {
             api_version: self.resource.api_version.clone(),
             plural: self.resource.plural.clone(),
+        }
+    }
+
+    /// The line that declares what a controller does with the kind, as in `.owns::<ConfigMap>()`.
+    pub(crate) fn declaration(&self, method: &str, arguments: &str) -> String {
+        match self.dynamic {
+            true => format!(".dynamic(&resource, |kind| kind.{method}({arguments}))"),
+            false => format!(".{method}::<{}>({arguments})", self.name()),
         }
     }
 

@@ -48,7 +48,7 @@ impl Context {
     where
         C: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
     {
-        self.apply_owned(child, Ownership::Controlled).await
+        self.objects::<C>().apply(child).await
     }
 
     /// As [`Context::apply`], for a child that several objects own together: none controls it, and it goes with the last.
@@ -58,24 +58,23 @@ impl Context {
     where
         C: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
     {
-        self.apply_owned(child, Ownership::Shared).await
+        self.objects::<C>().apply_shared(child).await
     }
 
-    async fn apply_owned<C>(&self, child: C, ownership: Ownership) -> Result<Applied>
+    pub(super) async fn apply_owned<C>(&self, kind: &Kind, child: C, ownership: Ownership) -> Result<Applied>
     where
-        C: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
+        C: Serialize + DeserializeOwned,
     {
-        let kind = Kind::of::<C>();
-        self.writes
-            .check_apply(&kind)
+        self.declared
+            .check_apply(kind)
             .inspect_err(|_| self.round.failed())
             .map_err(Error::permanent)?;
         let child = serde_json::to_value(child).inspect_err(|_| self.round.failed())?;
-        let adopted = self.adopt(&kind, child, ownership);
+        let adopted = self.adopt(kind, child, ownership);
         let (key, mut child) = adopted.inspect_err(|_| self.round.failed()).map_err(Error::permanent)?;
         without_nulls(&mut child);
-        self.round.applies(&kind, &key);
-        let applied = self.apply_value::<C>(&kind, &key, child, ownership).await;
+        self.round.applies(kind, &key);
+        let applied = self.apply_value::<C>(kind, &key, child, ownership).await;
         applied.inspect_err(|_| self.round.failed())
     }
 
@@ -149,14 +148,19 @@ impl Context {
     where
         C: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
-        let kind = Kind::of::<C>();
-        let key = self.beside(&kind, key.into());
+        self.objects::<C>().patch(key, patch).await
+    }
+
+    pub(super) async fn patch_key<C>(&self, kind: &Kind, key: &Key, patch: &Patch<impl Serialize>) -> Result<Arc<C>>
+    where
+        C: DeserializeOwned,
+    {
         let params = PatchParams {
             field_manager: Some(self.operator.name.clone()),
             ..PatchParams::default()
         };
         let request = Request::new(kind.path(key.namespace())).patch(key.name(), &params, patch)?;
-        let (_, text) = self.request(request).await.map_err(attempt("patch", &kind, &key))?;
+        let (_, text) = self.request(request).await.map_err(attempt("patch", kind, key))?;
         Ok(Arc::new(serde_json::from_str(&text)?))
     }
 

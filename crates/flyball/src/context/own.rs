@@ -63,7 +63,8 @@ impl Context {
         root.insert("kind".into(), kind.name().into());
         let metadata = root.entry("metadata").or_insert_with(|| json!({}));
         let metadata = metadata.as_object_mut().ok_or_else(misfit)?;
-        let text = |field: Option<&Value>| field.and_then(Value::as_str).map(str::to_owned);
+        let text =
+            |field: Option<&Value>| field.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
         let name = text(metadata.get("name")).unwrap_or_else(|| self.object.key.name().into());
         let key = self.place(kind, Key::from(name).in_namespace(text(metadata.get("namespace")).as_deref()))?;
         metadata.insert("name".into(), key.name().into());
@@ -79,6 +80,32 @@ impl Context {
         owners.retain(|owner| owner["uid"] != reference.uid);
         owners.push(serde_json::to_value(reference).expect("a reference is JSON"));
         Ok((key, child))
+    }
+
+    /// Gives an object that belongs to nobody its kind, and the namespace of the object being reconciled if it names none.
+    pub(super) fn placed(&self, kind: &Kind, mut object: Value) -> Result<(Key, Value), Misfit> {
+        let misfit = || Misfit::NoObject(kind.name().into());
+        let root = object.as_object_mut().ok_or_else(misfit)?;
+        root.insert("apiVersion".into(), kind.resource.api_version.clone().into());
+        root.insert("kind".into(), kind.name().into());
+        let metadata = root.entry("metadata").or_insert_with(|| json!({}));
+        let metadata = metadata.as_object_mut().ok_or_else(misfit)?;
+        let text = |field: Option<&Value>| field.and_then(Value::as_str).map(str::to_owned);
+        let key = Key::new(
+            text(metadata.get("namespace")).as_deref(),
+            &text(metadata.get("name")).unwrap_or_default(),
+        );
+        let key = match kind.scope {
+            Scope::Cluster => key,
+            _ => key.in_namespace(self.object.key.namespace()),
+        };
+        if kind.scope == Scope::Namespaced && key.namespace().is_none() {
+            return Err(Misfit::NoNamespace { kind: kind.name().into(), key });
+        }
+        if let Some(namespace) = key.namespace() {
+            metadata.insert("namespace".into(), namespace.into());
+        }
+        Ok((key, object))
     }
 
     /// Where a child goes, if it may go there: an owner is in the child's namespace, or in none.

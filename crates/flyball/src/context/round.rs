@@ -84,8 +84,11 @@ impl Context {
     where
         C: Resource<DynamicType = (), Scope: 'static>,
     {
-        let kind = Kind::of::<C>().metadata();
-        self.writes.check_owned("prune", &kind).map_err(Error::permanent)?;
+        self.objects::<C>().prune().await
+    }
+
+    pub(super) async fn prune_kind(&self, kind: Kind) -> Result<Vec<Key>> {
+        self.declared.check_owned("prune", &kind).map_err(Error::permanent)?;
         if self.round.failed.load(Ordering::Relaxed) {
             return Err(Error::retry(Incomplete(kind.name().into())));
         }
@@ -96,7 +99,7 @@ impl Context {
             if controlled
                 && !child.terminating
                 && !self.round.has(&kind, &child.key)
-                && self.delete(&kind, &child).await?
+                && self.prune_child(&kind, &child).await?
             {
                 tracing::info!(kind = kind.name(), child = %child.key, "pruned");
                 pruned.push(child.key.clone());
@@ -106,7 +109,7 @@ impl Context {
     }
 
     /// Deletes a child as it was looked at, if this operator has applied it.
-    async fn delete(&self, kind: &Kind, child: &Object) -> Result<bool> {
+    async fn prune_child(&self, kind: &Kind, child: &Object) -> Result<bool> {
         let (key, collection) = (&child.key, Request::new(kind.path(child.key.namespace())));
         let read = self.request(collection.get_metadata(key.name(), &GetParams::default())?).await;
         let text = match read {

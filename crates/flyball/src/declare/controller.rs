@@ -1,11 +1,12 @@
 //! A controller as its author declares it: a reconcile, and what triggers it. It does nothing until its operator runs.
 
 mod cached;
+mod kinds;
 mod pace;
 
+use crate::cache::IndexedBy;
 use crate::cache::kind::{Kind, KindId, Scope};
 use crate::cache::object::Object;
-use crate::cache::{IndexedBy, decode};
 use crate::declare::daemon::DaemonSpec;
 use crate::declare::reconciler::{self, OnError, Work, erase, erase_on_error};
 use crate::declare::timer::TimerSpec;
@@ -122,7 +123,7 @@ where
             spec.cleanup.push(reconciler::cleanup(&kind, &reconciler));
         }
         spec.gone.push(Arc::new(move |key| reconciler.gone(key)));
-        Controller { spec, object: PhantomData }
+        Controller::from_spec(spec)
     }
 
     /// Runs `cleanup` when an object is deleted, and removes the finalizer once that succeeds.
@@ -169,6 +170,10 @@ where
 }
 
 impl<K> Controller<K> {
+    pub(crate) fn from_spec(spec: ControllerSpec) -> Controller<K> {
+        Controller { spec, object: PhantomData }
+    }
+
     /// Declares that a kind known at run time only is namespaced, so that an operator which is confined to namespaces
     /// ([`Operator::namespaces`](crate::Operator::namespaces)) watches it there.
     pub fn namespaced(self) -> Controller<K> {
@@ -197,8 +202,7 @@ impl<K> Controller<K> {
     where
         C: Resource<DynamicType = (), Scope: 'static>,
     {
-        let kind = self.spec.selected(Kind::of::<C>().metadata());
-        self.spec.owned.push(kind);
+        self.spec.owns(Kind::of::<C>());
         self
     }
 
@@ -211,16 +215,7 @@ impl<K> Controller<K> {
         O: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
         I: IntoIterator<Item = Key>,
     {
-        let (kind, name) = (self.spec.selected(Kind::of::<O>()), self.spec.name.clone());
-        let watched = kind.clone();
-        let map = move |object: &Object, cache: Cache| match decode::<O>(&watched, object) {
-            Ok(object) => map(object, cache).into_iter().collect(),
-            Err(error) => {
-                tracing::error!(controller = name, %error, "a watched object does not decode and triggers no reconcile");
-                Vec::new()
-            }
-        };
-        self.spec.watched.push(Watched { kind, map: Arc::new(map) });
+        self.spec.watches(Kind::of::<O>(), map);
         self
     }
 
@@ -371,13 +366,16 @@ impl ControllerSpec {
 
     /// Why it cannot run in an operator that is confined to namespaces.
     pub(crate) fn scope_error(&self) -> Option<String> {
-        (self.kind.scope == Scope::Unknown).then(|| {
-            format!(
-                "the operator is confined to namespaces, and the scope of {} is not known: say `.namespaced()` or \
-                 `.cluster_wide()` after `Controller::of`",
-                self.kind.name()
-            )
-        })
+        let unknown = self.kinds().find(|kind| kind.scope == Scope::Unknown)?;
+        let place = match unknown.id() == self.kind.id() {
+            true => "after `Controller::of`",
+            false => "in `.dynamic(…)`",
+        };
+        Some(format!(
+            "the operator is confined to namespaces, and the scope of {} is not known: say `.namespaced()` or \
+             `.cluster_wide()` {place}",
+            unknown.name()
+        ))
     }
 
     /// Every kind that this controller needs a cache of.

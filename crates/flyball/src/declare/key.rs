@@ -1,5 +1,7 @@
 //! Which object is meant: a namespace and a name.
 
+use crate::cache::ReadError;
+use crate::cache::kind::{Kind, Scope};
 use kube::Resource;
 use std::{cmp::Ordering, fmt, sync::Arc};
 
@@ -50,6 +52,17 @@ impl Key {
         match self.namespace as usize {
             0 => &self.text,
             length => &self.text[length + 1..],
+        }
+    }
+
+    /// Refuses a key that no object of a kind can have.
+    pub(crate) fn for_kind(self, kind: &Kind) -> Result<Key, ReadError> {
+        match (kind.scope, self.namespace()) {
+            (Scope::Namespaced, None) => {
+                Err(ReadError::NoNamespace { kind: kind.name().into(), name: self.name().into() })
+            }
+            (Scope::Cluster, Some(_)) => Err(ReadError::Namespaced { kind: kind.name().into(), key: self }),
+            _ => Ok(self),
         }
     }
 

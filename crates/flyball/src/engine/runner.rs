@@ -2,7 +2,7 @@
 
 use crate::cache::object::Object;
 use crate::cache::{Followed, Mirror};
-use crate::context::declared::DeclaredWrites;
+use crate::context::declared::Declared;
 use crate::context::finalizer::{self, Stage};
 use crate::declare::controller::ControllerSpec;
 use crate::declare::error::Outcome;
@@ -49,7 +49,7 @@ pub(crate) struct Desk {
     /// What the controller needs followed for as long as it runs.
     _followed: Vec<Arc<Followed>>,
     finalizer: String,
-    writes: Arc<DeclaredWrites>,
+    declared: Arc<Declared>,
     ids: Ids,
 }
 
@@ -76,7 +76,7 @@ impl Desk {
         let (queue, mirror) = (control.queue.clone(), control.mirror.clone());
         let cache = operator.cache.selecting(&controller.selections);
         let finalizer = finalizer::name(&operator.name);
-        let writes = Arc::new(DeclaredWrites::of(&controller));
+        let declared = Arc::new(Declared::of(&controller));
         Desk {
             controller,
             operator,
@@ -86,7 +86,7 @@ impl Desk {
             cache,
             _followed: followed,
             finalizer,
-            writes,
+            declared,
             ids: Ids::default(),
         }
     }
@@ -205,7 +205,7 @@ impl Desk {
             id: self.ids.next(),
             why,
             round: Arc::default(),
-            writes: self.writes.clone(),
+            declared: self.declared.clone(),
             ready_condition: self.controller.ready_condition,
             gave_up: false,
             stopping: Stopping::new(self.operator.stop.clone()),

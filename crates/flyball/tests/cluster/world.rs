@@ -4,12 +4,16 @@ use flyball::{Operator, Running};
 use flyball_apiserver::{ApiServer, Body as Answer, User};
 use flyball_store::Store;
 use http::{Request, Response};
-use k8s_openapi::{NamespaceResourceScope, api::core::v1::ConfigMap};
+use k8s_openapi::{
+    NamespaceResourceScope, api::core::v1::ConfigMap,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, Client, Resource,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, Patch, PatchParams, PostParams},
     client::Body,
-    runtime::wait::await_condition,
+    core::GroupVersionKind,
+    runtime::wait::{await_condition, conditions::is_crd_established},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -110,6 +114,35 @@ impl World {
         self.api::<K>().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
+    /// Installs the kind `Widget` of `example.dev/v1`, which takes whatever it is given, and says where it is served.
+    pub async fn install_widgets(&self) -> ApiResource {
+        let definition = json!({
+            "metadata": { "name": "widgets.example.dev" },
+            "spec": {
+                "group": "example.dev",
+                "names": { "kind": "Widget", "plural": "widgets" },
+                "scope": "Namespaced",
+                "versions": [{
+                    "name": "v1",
+                    "served": true,
+                    "storage": true,
+                    "schema": { "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": true,
+                        "properties": { "status": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
+                    } },
+                    "subresources": { "status": {} },
+                }],
+            },
+        });
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let definition = serde_json::from_value(definition).unwrap();
+        definitions.create(&PostParams::default(), &definition).await.unwrap();
+        let established = is_crd_established();
+        await_condition(definitions, "widgets.example.dev", established).await.unwrap();
+        widgets()
+    }
+
     /// Waits until the object of that name is as it should be.
     pub async fn until<K: Object>(&self, name: &str, holds: impl Fn(&K) -> bool) -> K {
         let condition = |object: Option<&K>| object.is_some_and(&holds);
@@ -147,6 +180,11 @@ impl World {
     pub fn mend(&self) {
         *self.fault.lock().unwrap() = None;
     }
+}
+
+/// A kind that no Rust type is of.
+pub fn widgets() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("example.dev", "v1", "Widget"))
 }
 
 /// Lets that much time pass, and everything happen that happens meanwhile.
