@@ -229,6 +229,9 @@ impl Cache {
             known.form >= kind.form && known.selection == kind.selection
         };
         if let Some(followed) = known.iter().filter_map(Weak::upgrade).find(fits) {
+            if !kind.optional {
+                followed.mirror.require();
+            }
             return followed;
         }
         let mirror = Arc::new(Mirror::new(kind.clone(), &self.namespaces));

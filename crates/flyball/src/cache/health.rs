@@ -19,6 +19,9 @@ pub struct WatchState {
     pub namespaces: Vec<String>,
     /// Whether only the metadata of each object is cached.
     pub metadata: bool,
+    /// Whether the API server serves the kind, as far as is known. It may not where the kind is
+    /// [optional](crate::Controller::optional).
+    pub installed: bool,
     /// Whether it has been listed once: reads answer from then on, however the watch fares.
     pub synced: bool,
     /// Since when it cannot be listed or watched, if that is so.
@@ -38,7 +41,10 @@ pub struct WatchState {
 /// Whether a kind is listed and watched.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Health {
+    /// Whether reads can be answered: it has been listed, or an optional kind is known not to be installed.
     pub(crate) listed: bool,
+    /// Whether the API server does not serve the kind, which is optional.
+    pub(crate) missing: bool,
     pub(crate) failure: Option<Arc<str>>,
     pub(crate) failing_since: Option<Instant>,
     pub(crate) lists: u64,
@@ -56,6 +62,7 @@ impl Health {
         let first = failing.min_by_key(|health| health.failing_since);
         Health {
             listed: all.iter().all(|health| health.listed),
+            missing: all.iter().any(|health| health.missing),
             failure: first.and_then(|health| health.failure.clone()),
             failing_since: first.and_then(|health| health.failing_since),
             lists: all.iter().map(|health| health.lists).sum(),

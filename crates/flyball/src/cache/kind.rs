@@ -18,6 +18,8 @@ pub(crate) struct Kind {
     pub(crate) selection: Selection,
     /// Whether it is known at run time only, and so has no Rust type.
     pub(crate) dynamic: bool,
+    /// Whether it may not be installed.
+    pub(crate) optional: bool,
 }
 
 /// Where the objects of a kind live.
@@ -75,6 +77,7 @@ impl Kind {
             form,
             selection: Selection::default(),
             dynamic,
+            optional: false,
         }
     }
 

@@ -1,6 +1,5 @@
 //! The objects of one kind, as last seen or last written by this process, and who is told when they change.
 
-use crate::Key;
 use crate::cache::change::{Change, Subscriber};
 use crate::cache::contents::{Contents, Notes};
 use crate::cache::deletions::Deletions;
@@ -9,10 +8,14 @@ use crate::cache::index::IndexedBy;
 use crate::cache::kind::{Form, Kind, Scope};
 use crate::cache::object::{Object, Owner};
 use crate::cache::{ReadError, WatchState};
+use crate::{Key, Trigger};
 use std::{
     collections::HashSet,
     fmt,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use tokio::{sync::watch, time::Instant};
 
@@ -27,6 +30,10 @@ pub(crate) struct Mirror {
     territories: Box<[Option<Arc<str>>]>,
     state: Mutex<State>,
     health: watch::Sender<Box<[Health]>>,
+    /// Whether some controller cannot do without the kind.
+    required: AtomicBool,
+    /// Reconciles everything that may want an object of an optional kind, once the kind is installed.
+    installed: Trigger,
 }
 
 struct State {
@@ -68,6 +75,8 @@ impl Mirror {
         let health = territories.iter().map(|_| Health::default()).collect();
         Mirror {
             name: kind.name().into(),
+            required: AtomicBool::new(!kind.optional),
+            installed: Trigger::new(format!("{} was installed", kind.name())),
             kind,
             territories,
             state: Mutex::new(State { contents: Contents::default(), told, subscribers: Vec::new() }),
@@ -225,6 +234,7 @@ impl Mirror {
         };
         let changes: Vec<_> = missing.iter().filter_map(gone).collect();
         self.tell(state, changes);
+        let was_missing = self.health.borrow()[part.0].missing;
         self.update(part, |health| {
             *health = Health {
                 listed: true,
@@ -233,6 +243,46 @@ impl Mirror {
                 ..Health::default()
             };
         });
+        if was_missing {
+            tracing::info!(kind = self.kind.name(), "an optional kind was installed");
+            self.installed.reconcile_all();
+        }
+    }
+
+    /// The API server does not serve the kind: what was there is gone with it.
+    pub(crate) fn not_installed(&self, part: Part) {
+        let mut state = self.lock();
+        let there: Vec<_> = state.contents.iter(self.namespace(part)).cloned().collect();
+        let changes: Vec<_> = there
+            .iter()
+            .filter_map(|object| state.contents.remove(&object.key, &object.uid))
+            .collect();
+        state.told[part.0].unconfirmed = None;
+        self.tell(state, changes);
+        self.update(part, |health| {
+            *health = Health {
+                listed: true,
+                missing: true,
+                lists: health.lists,
+                watches: health.watches,
+                ..Health::default()
+            };
+        });
+    }
+
+    /// Whether every controller that needs the kind can do without it.
+    pub(crate) fn is_optional(&self) -> bool {
+        !self.required.load(Ordering::Relaxed)
+    }
+
+    /// Some controller cannot do without the kind.
+    pub(crate) fn require(&self) {
+        self.required.store(true, Ordering::Relaxed);
+    }
+
+    /// What reconciles objects once an optional kind is installed.
+    pub(crate) fn installed(&self) -> &Trigger {
+        &self.installed
     }
 
     /// The watch moved on without news for us.
@@ -287,6 +337,7 @@ impl Mirror {
         self.update(part, |health| {
             *health = Health {
                 listed: health.listed,
+                missing: health.missing,
                 lists: health.lists,
                 watches: health.watches + 1,
                 ..Health::default()
@@ -318,6 +369,7 @@ impl Mirror {
             selector: self.kind.selection.to_string(),
             namespaces: self.territories.iter().flatten().map(|namespace| namespace.to_string()).collect(),
             metadata: self.kind.form == Form::Metadata,
+            installed: !health.missing,
             synced: health.listed,
             failing_since: health.failing_since,
             last_error: health.failure,

@@ -26,6 +26,8 @@ const PAGE: u32 = 500;
 const ANSWER: Duration = Duration::from_secs(60);
 /// The server ends a watch after this time; it is then opened again.
 const WATCH: Duration = Duration::from_secs(290);
+/// How often the API server is asked for an optional kind that is not installed.
+const INSTALLED_POLL: Duration = Duration::from_secs(10);
 /// A watch that ends sooner counts as failed if it told nothing, and is not opened again before.
 const SHORT: Duration = Duration::from_secs(1);
 
@@ -80,6 +82,10 @@ pub(crate) async fn follow(client: &FencedClient, mirror: &Mirror, part: Part, l
             }
             continue;
         };
+        if error.is_not_served() && mirror.is_optional() {
+            watch.not_installed().await;
+            continue;
+        }
         watch.failures += 1;
         let expired = error.is_expired();
         metrics.watch_restarted(mirror.kind().name(), if expired { "expired" } else { "failed" });
@@ -110,6 +116,15 @@ impl Watch<'_> {
             (Some(version), _) => self.watch(self.watch_request(Some(&version))?).await,
             (None, Lists::Paged) => self.list().await,
             (None, Lists::Streamed) => self.stream().await,
+        }
+    }
+
+    /// Lists anew what was watched, or waits until an optional kind may have been installed.
+    async fn not_installed(&mut self) {
+        self.failures = 0;
+        if self.from.take().is_none() {
+            self.mirror.not_installed(self.part);
+            sleep(INSTALLED_POLL).await;
         }
     }
 
@@ -284,6 +299,11 @@ impl WatchError {
     /// HTTP 410 when a list is continued or a watch begins, or an ERROR event with that code while it runs.
     fn is_expired(&self) -> bool {
         matches!(self, WatchError::Expired | WatchError::Refused { code: StatusCode::GONE, .. })
+    }
+
+    /// HTTP 404: a collection that is served is there even if it is empty.
+    fn is_not_served(&self) -> bool {
+        matches!(self, WatchError::Refused { code: StatusCode::NOT_FOUND, .. })
     }
 
     /// Whether a watch from the same version would fail again: it is listed anew, as client-go's reflector does.

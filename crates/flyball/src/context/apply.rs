@@ -28,6 +28,8 @@ pub enum Applied {
     Corrected,
     /// The child was as it should be. Nothing was written.
     Unchanged,
+    /// The kind is [optional](crate::Controller::optional) and not installed. Nothing was written.
+    NotInstalled,
 }
 
 impl Context {
@@ -69,6 +71,9 @@ impl Context {
             .check_apply(kind)
             .inspect_err(|_| self.round.failed())
             .map_err(Error::permanent)?;
+        if !self.is_installed(kind).await {
+            return Ok(Applied::NotInstalled);
+        }
         let child = serde_json::to_value(child).inspect_err(|_| self.round.failed())?;
         let adopted = self.adopt(kind, child, ownership);
         let (key, mut child) = adopted.inspect_err(|_| self.round.failed()).map_err(Error::permanent)?;

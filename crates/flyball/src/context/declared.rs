@@ -46,6 +46,10 @@ impl Declared {
         self.owned.iter().any(|owned| owned.is_same_resource(kind))
     }
 
+    pub(crate) fn is_optional(&self, kind: &Kind) -> bool {
+        self.owned.iter().any(|owned| owned.optional && owned.is_same_resource(kind))
+    }
+
     /// Refuses an apply of a kind that the controller neither owns nor needs to patch.
     pub(crate) fn check_apply(&self, kind: &Kind) -> Result<(), UndeclaredError> {
         match self.needs("patch", kind) {

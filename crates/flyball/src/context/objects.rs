@@ -99,6 +99,12 @@ impl<'a, C> Objects<'a, C> {
         Objects { selection, ..self }
     }
 
+    /// Whether the API server serves the kind. It may not where the kind is [optional](crate::Controller::optional).
+    pub async fn installed(&self) -> Result<bool> {
+        let mirror = self.ctx.listed(&self.kind.clone().metadata(), None).await?;
+        Ok(!mirror.health().missing)
+    }
+
     /// As [`Context::delete`].
     pub async fn delete(&self, key: impl Into<Key>, params: &DeleteParams) -> Result<bool> {
         let key = self.key(key)?;
@@ -216,6 +222,17 @@ impl<C: Serialize + DeserializeOwned> Objects<'_, C> {
 }
 
 impl Context {
+    /// Whether the API server may serve a kind: one that is optional, and known not to be served, is not installed.
+    pub(super) async fn is_installed(&self, kind: &Kind) -> bool {
+        if !self.declared.is_optional(kind) {
+            return true;
+        }
+        match self.listed(&kind.clone().metadata(), None).await {
+            Ok(mirror) => !mirror.health().missing,
+            Err(_) => true,
+        }
+    }
+
     /// The mirror of a kind, once it has been listed, if it knows that namespace.
     pub(super) async fn listed(&self, kind: &Kind, namespace: Option<&str>) -> Result<Arc<Mirror>, ReadError> {
         let mirror = self.cache.mirror_for(kind)?;

@@ -56,6 +56,8 @@ pub(crate) struct ControllerSpec {
     pub(crate) predicates: Vec<(KindId, Predicate)>,
     pub(crate) selections: Vec<(KindId, Selection)>,
     pub(crate) indexes: Vec<Indexed>,
+    /// Kinds that may not be installed.
+    pub(crate) optional: Vec<KindId>,
     pub(crate) timers: Vec<TimerSpec>,
     pub(crate) daemons: Vec<DaemonSpec>,
     /// When each object runs, if this is a timer of a controller.
@@ -307,6 +309,7 @@ impl ControllerSpec {
             predicates: Vec::new(),
             selections: Vec::new(),
             indexes: Vec::new(),
+            optional: Vec::new(),
             timers: Vec::new(),
             daemons: Vec::new(),
             schedule: None,

@@ -96,6 +96,12 @@ impl DynamicKind {
         self
     }
 
+    /// As [`Controller::optional`].
+    pub fn optional(mut self) -> DynamicKind {
+        self.spec.optional(self.kind.id());
+        self
+    }
+
     /// Declares that the kind is namespaced. An operator that is confined to namespaces
     /// ([`Operator::namespaces`](crate::Operator::namespaces)) has to know.
     pub fn namespaced(self) -> DynamicKind {

@@ -40,6 +40,10 @@ pub(crate) fn connect(controller: &ControllerSpec, cache: &Cache, queue: &Arc<Wo
             tracing::error!(kind = index.kind.name(), index = index.name, "another index has this name");
         }
     }
+    let others = controller.kinds().filter(|kind| kind.id() != controller.kind.id());
+    for optional in others.filter(|kind| kind.optional) {
+        mirror(optional).installed().connect(queue, &own);
+    }
     for trigger in &controller.triggers {
         trigger.connect(queue, &own);
     }

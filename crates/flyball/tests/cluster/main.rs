@@ -14,6 +14,7 @@ mod listening;
 mod manifests;
 mod measuring;
 mod objects;
+mod optional;
 mod overtaking;
 mod periodic;
 mod pruning;

@@ -52,6 +52,28 @@ impl<K> Controller<K> {
         self
     }
 
+    /// Declares that kind `C`, which the controller owns, watches or reads, may not be installed.
+    ///
+    /// While it is not, that is no reason to be unready, reads find nothing, and an apply answers
+    /// [`Applied::NotInstalled`](crate::Applied::NotInstalled). Within ten seconds after it is installed, every object of this
+    /// controller is reconciled, and the kind is cached and watched from then on; also when it goes and returns.
+    ///
+    /// ```
+    /// # use flyball::{Action, Context, Controller, Result};
+    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+    /// # use std::sync::Arc;
+    /// # type Certificate = Deployment;
+    /// # async fn reconcile(_: Arc<ConfigMap>, _: Context) -> Result { Ok(Action::await_change()) }
+    /// let controller = Controller::new(reconcile).owns::<Certificate>().optional::<Certificate>();
+    /// ```
+    pub fn optional<C>(mut self) -> Controller<K>
+    where
+        C: Resource<DynamicType = (), Scope: 'static>,
+    {
+        self.spec.optional(Kind::of::<C>().id());
+        self
+    }
+
     /// Caches objects of kind `C` so that [`Context::by_index`](crate::Context::by_index) and
     /// [`Cache::by_index`](crate::Cache::by_index) find them by the values that `by` gives for each.
     pub fn index<C>(

@@ -65,6 +65,11 @@ impl ControllerSpec {
         self.kinds_mut(&id).for_each(|kind| kind.selection = selection.clone());
     }
 
+    pub(crate) fn optional(&mut self, id: KindId) {
+        self.kinds_mut(&id).for_each(|kind| kind.optional = true);
+        self.optional.push(id);
+    }
+
     /// Every declaration of a kind.
     pub(crate) fn kinds_mut<'a>(&'a mut self, id: &'a KindId) -> impl Iterator<Item = &'a mut Kind> {
         let watched = self.watched.iter_mut().map(|watched| &mut watched.kind);
@@ -74,9 +79,10 @@ impl ControllerSpec {
         own.chain(watched).chain(indexed).chain(needed).filter(move |kind| kind.id() == *id)
     }
 
-    /// A kind as this controller selects it.
+    /// A kind as this controller selects it, and optional if this controller can do without it.
     fn selected(&self, kind: Kind) -> Kind {
         let id = kind.id();
+        let kind = Kind { optional: self.optional.contains(&id), ..kind };
         match self.selections.iter().find(|(selected, _)| *selected == id) {
             Some((_, selection)) => Kind { selection: selection.clone(), ..kind },
             None => kind,

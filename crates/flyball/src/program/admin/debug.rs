@@ -125,6 +125,7 @@ async fn caches(State(operator): State<Arc<Shared>>) -> Response {
             "metadata": watch.metadata,
             "objects": watch.objects,
             "bytes": watch.bytes,
+            "installed": watch.installed,
             "listed": watch.synced,
             "lists": watch.lists,
             "watches": watch.watches,

@@ -74,6 +74,7 @@ fn readiness(operator: &Shared) -> Vec<Answer> {
             match failure {
                 Some(failure) if !watch.synced || failing > FAILING => Err(failure),
                 None if !watch.synced => Err("not listed yet".into()),
+                None if !watch.installed => Ok("not installed".into()),
                 failure => Ok(failure.unwrap_or_default()),
             },
         ));
