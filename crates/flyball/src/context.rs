@@ -2,7 +2,9 @@
 
 pub(crate) mod apply;
 pub(crate) mod condition;
+pub(crate) mod conditions;
 pub(crate) mod declared;
+pub(crate) mod diff;
 pub(crate) mod drift;
 pub(crate) mod finalizer;
 pub(crate) mod objects;
@@ -12,10 +14,13 @@ pub(crate) mod ready_condition;
 pub(crate) mod round;
 pub(crate) mod status;
 pub(crate) mod unset;
+pub(crate) mod wait;
 pub(crate) mod write;
 
 pub use apply::Applied;
 pub use condition::ConditionStatus;
+pub use conditions::Conditions;
+pub use diff::{Diff, Difference};
 pub use objects::Objects;
 
 pub(crate) use round::Round;
@@ -26,8 +31,12 @@ use crate::cache::object::{Object, Owner};
 use crate::context::declared::Declared;
 use crate::engine::shared::Shared;
 use crate::engine::stopping::Stopping;
+use crate::event::Regarding;
 use crate::{Cache, Controlled, Controller, Event, Events, Key, Metrics, Readiness, Result, Why};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use k8s_openapi::{
+    api::core::v1::ObjectReference,
+    apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
+};
 use kube::{
     Client, Resource,
     api::{ApiResource, DynamicObject, PartialObjectMeta},
@@ -167,7 +176,24 @@ impl Context {
     /// Publishes an event about the object being reconciled. It waits for nothing; [`EventPolicy`](crate::EventPolicy) says what
     /// becomes of many.
     pub fn event(&self, event: Event) {
-        self.operator.recorder.publish(self, event);
+        self.operator.recorder.publish(self, Regarding::object_of(self), event);
+    }
+
+    /// Publishes an event about another object. It is in that object's namespace, or in `default` if it has none, where the
+    /// operator must be allowed to create events.
+    ///
+    /// ```
+    /// # use flyball::{Context, Event, Result};
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # fn blame(ctx: &Context, pod: &Pod) -> Result<()> {
+    /// use kube::Resource;
+    /// ctx.event_about(&pod.object_ref(&()), Event::warning("Evicted", "its node is drained"))
+    /// # }
+    /// ```
+    pub fn event_about(&self, object: &ObjectReference, event: Event) -> Result<()> {
+        let regarding = Regarding::try_from(object).map_err(crate::Error::permanent)?;
+        self.operator.recorder.publish(self, regarding, event);
+        Ok(())
     }
 
     /// What the operator remembers of its events.

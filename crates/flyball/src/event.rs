@@ -9,6 +9,9 @@ pub use history::{EventFilter, EventRecord, Events};
 
 pub(crate) use recorder::{Recorder, channel};
 
+use crate::{Context, Key};
+use k8s_openapi::api::core::v1::ObjectReference;
+
 use std::time::Duration;
 
 /// Something that happened to an object, for those who `kubectl describe` it.
@@ -134,6 +137,40 @@ impl Severity {
             Severity::Error => "error",
             Severity::Critical => "critical",
         }
+    }
+}
+
+/// A reference that does not say which object an event is about.
+#[derive(Debug, thiserror::Error)]
+#[error("publish event: the reference has no {0}")]
+pub(crate) struct IncompleteReference(&'static str);
+
+impl Regarding {
+    /// The object that is being reconciled.
+    pub(crate) fn object_of(ctx: &Context) -> Regarding {
+        Regarding {
+            api_version: ctx.kind().resource.api_version.clone(),
+            kind: ctx.kind().name().into(),
+            key: ctx.object.key.clone(),
+            uid: ctx.object.uid.clone(),
+        }
+    }
+}
+
+impl TryFrom<&ObjectReference> for Regarding {
+    type Error = IncompleteReference;
+
+    fn try_from(reference: &ObjectReference) -> Result<Regarding, IncompleteReference> {
+        let text = |field: &Option<String>, name| {
+            let text = field.as_deref().filter(|text| !text.is_empty());
+            text.ok_or(IncompleteReference(name)).map(str::to_owned)
+        };
+        Ok(Regarding {
+            api_version: text(&reference.api_version, "apiVersion")?,
+            kind: text(&reference.kind, "kind")?,
+            key: Key::new(reference.namespace.as_deref(), &text(&reference.name, "name")?),
+            uid: reference.uid.as_deref().unwrap_or_default().into(),
+        })
     }
 }
 

@@ -27,7 +27,7 @@ impl From<bool> for ConditionStatus {
 }
 
 impl ConditionStatus {
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             ConditionStatus::True => "True",
             ConditionStatus::False => "False",

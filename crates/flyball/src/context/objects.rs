@@ -5,7 +5,7 @@ use crate::cache::object::Object;
 use crate::cache::{Mirror, ReadError, decode};
 use crate::context::Context;
 use crate::context::own::Ownership;
-use crate::{Applied, Key, Result, Selection};
+use crate::{Applied, Diff, Key, Result, Selection};
 use kube::{
     Resource,
     api::{ApiResource, DeleteParams, DynamicObject, PartialObjectMeta, Patch},
@@ -213,6 +213,11 @@ impl<C: Serialize + DeserializeOwned> Objects<'_, C> {
     /// As [`Context::apply_shared`].
     pub async fn apply_shared(&self, child: C) -> Result<Applied> {
         self.ctx.apply_owned(&self.kind, child, Ownership::Shared).await
+    }
+
+    /// As [`Context::diff`].
+    pub async fn diff(&self, child: C) -> Result<Diff> {
+        self.ctx.diff_child(&self.kind, child).await
     }
 
     /// As [`Context::create`].

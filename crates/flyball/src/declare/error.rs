@@ -25,6 +25,9 @@ pub enum Outcome {
     Retry,
     /// The object is retried after this time.
     RetryAfter(Duration),
+    /// Nothing failed: something else has to be ready first. The object is reconciled again when it, or something its
+    /// controller owns or watches, changes, and after 30 seconds at the latest.
+    Waiting,
     /// The object is left alone until it, or something its controller owns or watches, changes.
     Permanent,
 }
@@ -43,6 +46,12 @@ impl Error {
     /// Does not retry: only a change can help, to the object or to something that its controller owns or watches.
     pub fn permanent(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
         Error { outcome: Outcome::Permanent, source: source.into() }
+    }
+
+    /// Ends a reconcile that has to wait for something else, which is no failure: see
+    /// [`Context::ready`](crate::Context::ready). The text says what it waits for.
+    pub fn waiting(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+        Error { outcome: Outcome::Waiting, source: source.into() }
     }
 
     /// Says what follows from this error.

@@ -31,6 +31,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+/// How long after a reconcile that waits for something else the object is reconciled again, if nothing changes.
+const WAITING_DELAY: Duration = Duration::from_secs(30);
+
 /// How long the author's failure hooks may take, with the writes of the failure itself.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -261,6 +264,7 @@ impl Desk {
             Err(error) if self.mirror.get(&job.key).is_none() => {
                 tracing::debug!(%error, "reconcile failed: the object is gone");
             }
+            Err(error) if error.outcome() == Outcome::Waiting => self.waits(job, ctx, &error).await,
             Err(error) => {
                 let again = self.queue.is_added_while_running(&job.key);
                 let Some((delay, failures)) = self.failed(&job.key, ctx, error).await else {
@@ -273,6 +277,28 @@ impl Desk {
                 self.queue.add_after(job.key.clone(), delay, job.priority, Why::Retried(failures));
             }
         }
+    }
+
+    /// Shows on the object what it waits for, and reconciles it again after a while, or when something changes.
+    async fn waits(&self, job: &Job<Key>, ctx: &Context, error: &Error) {
+        self.queue.succeeded(&job.key);
+        tracing::info!(key = %job.key, %error, "waiting");
+        let again = self.queue.is_added_while_running(&job.key);
+        if self.controller.ready_condition && !ctx.object.terminating {
+            let message = error.to_string();
+            let shown = ctx.set_ready(ConditionStatus::False, "Waiting", &message);
+            match timeout(REPORT_TIMEOUT, shown).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "the object does not say what it waits for"),
+                Err(_) => tracing::warn!("the object does not say what it waits for: the API server is silent"),
+            }
+        }
+        if !again && self.changed_in_status_only(ctx) {
+            self.queue.forget_added_while_running(&job.key);
+        }
+        let left = finalizer::time_left(&self.controller, &ctx.object, self.operator.clock.now());
+        let delay = left.map_or(WAITING_DELAY, |left| left.min(WAITING_DELAY));
+        self.queue.add_after(job.key.clone(), delay, job.priority, Why::Requeued);
     }
 
     /// Plans the next run of a timer.
@@ -294,6 +320,7 @@ impl Desk {
             Outcome::Retry if exhausted => None,
             Outcome::Retry => Some(backoff.delay(failures, key).max(asked_to_wait(&error))),
             Outcome::RetryAfter(delay) => Some(delay),
+            Outcome::Waiting => Some(WAITING_DELAY),
             Outcome::Permanent => None,
         };
         // The cleanup deadline releases an object whatever the outcome of its cleanup says about the next attempt.
@@ -380,6 +407,7 @@ pub(crate) fn how(result: &Result) -> Ended {
         Ok(action) if action.delay().is_some() => Ended::RequeueAfter,
         Ok(_) => Ended::Success,
         Err(error) if error.outcome() == Outcome::Permanent => Ended::Permanent,
+        Err(error) if error.outcome() == Outcome::Waiting => Ended::RequeueAfter,
         Err(_) => Ended::Error,
     }
 }

@@ -80,13 +80,7 @@ impl Recorder {
         self.failures
     }
 
-    pub(crate) fn publish(&self, ctx: &Context, event: Event) {
-        let regarding = Regarding {
-            api_version: ctx.kind().resource.api_version.clone(),
-            kind: ctx.kind().name().into(),
-            key: ctx.object.key.clone(),
-            uid: ctx.object.uid.clone(),
-        };
+    pub(crate) fn publish(&self, ctx: &Context, regarding: Regarding, event: Event) {
         let severity = event.severity;
         ctx.operator.metrics.event(severity.event_type(), severity.as_str());
         self.events.record(&regarding, &event, ctx.now(), Instant::now());

@@ -26,6 +26,7 @@ mod selecting;
 mod telling;
 mod triggering;
 mod visible_failures;
+mod waiting;
 mod watching;
 mod world;
 mod writing;
