@@ -83,6 +83,33 @@ impl CallCost {
         matches!(self, CallCost::Joined | CallCost::MadeList)
     }
 
+    /// Refuses arguments on which cel-go's trackers panic: they convert what they measure, even if it is an error.
+    pub(crate) fn check(self, args: &[Result<Value<'_>, EvalError>]) -> Result<(), EvalError> {
+        let measured = match self {
+            CallCost::SelfCompare(place) => args.get(usize::from(place)),
+            CallCost::Flattened => args.get(1),
+            _ => None,
+        };
+        let message = match (self, measured) {
+            (_, None) | (CallCost::SelfCompare(_), Some(Ok(Value::List(_)))) => return Ok(()),
+            (CallCost::SelfCompare(_), Some(other)) => {
+                let name = other.as_ref().map_or("*types.Err", Value::go_type);
+                let method = if other.as_ref().is_ok_and(can_add) {
+                    "Contains"
+                } else {
+                    "Add"
+                };
+                format!("interface conversion: {name} is not traits.Lister: missing method {method}")
+            }
+            (_, Some(Ok(Value::Int(_)))) => return Ok(()),
+            (_, Some(other)) => {
+                let name = other.as_ref().map_or("*types.Err", Value::go_type);
+                format!("interface conversion: ref.Val is {name}, not types.Int")
+            }
+        };
+        Err(EvalError::internal(message))
+    }
+
     /// What one call cost.
     pub(crate) fn actual(self, args: &[Value<'_>], result: &Result<Value<'_>, EvalError>) -> u64 {
         let size = |place: usize| args.get(place).map_or(1, actual_size);
@@ -132,6 +159,15 @@ impl CallCost {
             CallCost::SelfCompare(place) => self_compare(args.get(usize::from(place))),
         }
     }
+}
+
+/// Whether cel-go's type of the value has a method to add.
+fn can_add(value: &Value<'_>) -> bool {
+    use Value::{Bytes, Double, Duration, Int, List, String, Timestamp, Uint};
+    matches!(
+        value,
+        Int(_) | Uint(_) | Double(_) | String(_) | Bytes(_) | Duration(_) | Timestamp(_) | List(_)
+    )
 }
 
 /// Parsing a selector: its text, and half a requirement for each code point.
@@ -239,12 +275,12 @@ pub(crate) fn actual_size(value: &Value<'_>) -> u64 {
     }
 }
 
-/// What comparing two values costs.
-pub(crate) fn equality_cost(operands: &[Result<Value<'_>, EvalError>; 2]) -> u64 {
-    let size = |operand: &Result<Value<'_>, EvalError>| match operand {
-        Ok(Value::Opaque(_)) | Err(_) => 1,
-        Ok(value) => actual_size(value),
-    };
+/// What comparing two values costs. Kubernetes charges one for `==` if the left value is of one of its own types.
+pub(crate) fn equality_cost(operands: &[Result<Value<'_>, EvalError>; 2], function: &str) -> u64 {
+    if let (Ok(Value::Opaque(_)), "_==_") = (&operands[0], function) {
+        return 1;
+    }
+    let size = |operand: &Result<Value<'_>, EvalError>| operand.as_ref().map_or(1, actual_size);
     let shorter = size(&operands[0]).min(size(&operands[1]));
     (shorter as f64 * TEXT_FACTOR).ceil() as u64
 }

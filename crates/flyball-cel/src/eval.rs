@@ -121,7 +121,7 @@ impl<'a, 'r> Machine<'a, 'r> {
     fn branch(&mut self, node: &'a Node) -> Outcome<'a> {
         match node {
             Node::Attribute(attribute) => self.resolve(attribute),
-            other => self.eval(other),
+            other => self.eval(other).map(attribute::renewed_optional),
         }
     }
 
@@ -150,7 +150,7 @@ impl<'a, 'r> Machine<'a, 'r> {
             (Err(error), "_!=_") if !error.is_cancelled() && both.iter().all(Result::is_ok) => Ok(Value::Bool(true)),
             (result, _) => result,
         };
-        let cost = crate::cost::equality_cost(&both);
+        let cost = crate::cost::equality_cost(&both, function);
         self.charge(cost)?;
         result
     }
@@ -199,6 +199,7 @@ impl<'a, 'r> Machine<'a, 'r> {
 
     /// Runs a call of one or two arguments. Failed arguments are charged for as well.
     fn finish<const N: usize>(&mut self, call: &'a Call, args: [Outcome<'a>; N]) -> Outcome<'a> {
+        call.cost.check(&args)?;
         let mut failed = None;
         let args = args.map(|arg| {
             arg.unwrap_or_else(|error| {
@@ -240,7 +241,7 @@ impl<'a, 'r> Machine<'a, 'r> {
 
     fn membership(&mut self, value: &'a Node, keys: &'a std::collections::HashSet<Key>) -> Outcome<'a> {
         let value = self.eval(value)?;
-        Ok(Value::Bool(Key::of(&value).is_some_and(|key| keys.contains(&key))))
+        Ok(Value::Bool(Key::of_any(&value)?.is_some_and(|key| keys.contains(&key))))
     }
 
     fn not_strictly_false(&mut self, operand: &'a Node) -> Outcome<'a> {
@@ -263,7 +264,7 @@ impl<'a, 'r> Machine<'a, 'r> {
     fn optional_or_value(&mut self, operands: &'a [Node; 2]) -> Outcome<'a> {
         match self.eval(&operands[0])? {
             Value::Optional(None) => self.eval(&operands[1]),
-            Value::Optional(Some(value)) => Ok((*value).clone()),
+            Value::Optional(Some(value)) => value.held(),
             other => Ok(other),
         }
     }
@@ -300,10 +301,7 @@ impl<'a, 'r> Machine<'a, 'r> {
             match (self.eval(value)?, optional) {
                 (value, false) => entries.insert(key, value),
                 (Value::Optional(Some(value)), true) => entries.insert(key, (*value).clone()),
-                (Value::Optional(None), true) => {
-                    entries.remove(&key);
-                    Ok(())
-                }
+                (Value::Optional(None), true) => entries.remove(&key),
                 (value, true) => {
                     let message = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
                     Err(EvalError::new(message))
@@ -321,10 +319,7 @@ impl<'a, 'r> Machine<'a, 'r> {
             match (self.eval(value)?, optional) {
                 (value, false) => entries.insert(key, value),
                 (Value::Optional(Some(value)), true) => entries.insert(key, (*value).clone()),
-                (Value::Optional(None), true) => {
-                    entries.remove(&key);
-                    Ok(())
-                }
+                (Value::Optional(None), true) => entries.remove(&key),
                 (value, true) => {
                     let message = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
                     Err(EvalError::new(message))

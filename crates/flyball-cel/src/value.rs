@@ -4,7 +4,7 @@ pub(crate) mod convert;
 pub(crate) mod equal;
 pub(crate) mod list;
 pub(crate) mod map;
-mod opaque;
+pub(crate) mod opaque;
 pub(crate) mod order;
 pub mod shape;
 mod show;
@@ -202,6 +202,19 @@ impl<'a> Value<'a> {
             Value::String(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// What an optional holds, unless that is an error.
+    pub(crate) fn held(&self) -> Result<Value<'a>, EvalError> {
+        match self.downcast::<opaque::Failed>() {
+            Some(failed) => Err(failed.0.clone()),
+            None => Ok(self.clone()),
+        }
+    }
+
+    /// Whether it is a key by its value alone.
+    pub(crate) fn is_scalar(&self) -> bool {
+        self.is_qualifier() || matches!(self, Value::Null)
     }
 
     /// Whether it can select from a list or a map.

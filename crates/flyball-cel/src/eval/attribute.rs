@@ -3,7 +3,8 @@
 use super::{ErrorKind, EvalError, Machine, Outcome, Slot};
 use crate::program::{Attribute, Qualifier, QualifierKey, Root};
 use crate::value::equal::lossless_int;
-use crate::value::{List, Map, Value};
+use crate::value::opaque::Failed;
+use crate::value::{List, Map, Value, shape};
 use std::sync::Arc;
 
 impl<'a> Machine<'a, '_> {
@@ -32,14 +33,14 @@ impl<'a> Machine<'a, '_> {
             Root::Conditional(parts) => self.conditional(parts)?,
         };
         if attribute.qualifiers.is_empty() {
-            return Ok(value);
+            return Ok(renewed_optional(value));
         }
         let mut optional = false;
         if let Value::Optional(inner) = value {
             let Some(inner) = inner else {
                 return Ok(absent(attribute));
             };
-            value = (*inner).clone();
+            value = renewed(&inner);
             optional = true;
         }
         for qualifier in &attribute.qualifiers {
@@ -110,6 +111,43 @@ impl<'a> Machine<'a, '_> {
             self.charge(1)?;
         }
         selected
+    }
+}
+
+/// An optional that an attribute is worth. cel-go converts what it holds to a native value and back (applyQualifiers).
+pub(super) fn renewed_optional(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::Optional(Some(inner)) => Value::some(renewed(&inner)),
+        other => other,
+    }
+}
+
+/// A value after the way to Go and back: types become text, optionals what they hold, JSON loses its shape. Kubernetes' own
+/// values do not come back.
+fn renewed<'a>(value: &Value<'a>) -> Value<'a> {
+    let native = |native: &str, shown: String| {
+        let message = format!("unsupported conversion to ref.Val: ({native}){shown}");
+        Value::opaque(Failed(EvalError::new(message)))
+    };
+    match value {
+        Value::Optional(None) => Value::Null,
+        Value::Optional(Some(inner)) => renewed(inner),
+        Value::Type(kind) => Value::string(kind.runtime_name()),
+        Value::List(List::Json(items, _)) => Value::List(List::Json(items, &shape::ANY)),
+        Value::List(List::Shaped(items, _)) => Value::List(List::Items(items.clone())),
+        Value::Map(Map::Json(entries, _)) => Value::Map(Map::Json(entries, &shape::ANY)),
+        Value::Opaque(opaque) => match opaque.type_of().runtime_name() {
+            "net.IP" => native("netip.Addr", opaque.show()),
+            "net.CIDR" => native("netip.Prefix", opaque.show()),
+            "kubernetes.Semver" => native("semver.Version", opaque.show()),
+            "kubernetes.Quantity" => native("*resource.Quantity", opaque.show()),
+            "kubernetes.URL" => native("*url.URL", opaque.show()),
+            name if name.starts_with("kubernetes.authorization.") => {
+                Value::opaque(Failed(EvalError::no_such_overload()))
+            }
+            _ => value.clone(),
+        },
+        other => other.clone(),
     }
 }
 

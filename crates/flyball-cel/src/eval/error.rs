@@ -23,6 +23,8 @@ pub enum ErrorKind {
     NoSuchAttribute,
     /// The evaluation was stopped, because it cost too much.
     CostLimit,
+    /// The evaluation was stopped where cel-go panics and reports that.
+    Internal,
     /// Anything else.
     Other,
 }
@@ -45,9 +47,14 @@ impl EvalError {
         EvalError::of(ErrorKind::CostLimit, "operation cancelled: actual cost limit exceeded")
     }
 
+    /// What cel-go answers where its own code panics.
+    pub(crate) fn internal(message: impl fmt::Display) -> EvalError {
+        EvalError::of(ErrorKind::Internal, format!("internal error: {message}"))
+    }
+
     /// Whether the evaluation was stopped; such an error is never absorbed.
     pub fn is_cancelled(&self) -> bool {
-        self.kind == ErrorKind::CostLimit
+        matches!(self.kind, ErrorKind::CostLimit | ErrorKind::Internal)
     }
 
     /// What kind of error it is.

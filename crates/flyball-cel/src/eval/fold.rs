@@ -32,13 +32,18 @@ impl<'a> Machine<'a, '_> {
                 }
                 Ok(())
             }
+            Value::Map(map) if fold.second.is_some() => {
+                for entry in map.entries() {
+                    let (key, value) = entry?;
+                    if !self.step(fold, key, Some(value))? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
             Value::Map(map) => {
                 for key in map.keys() {
-                    let second = match fold.second {
-                        Some(_) => map.find(&key)?,
-                        None => None,
-                    };
-                    if !self.step(fold, key, second)? {
+                    if !self.step(fold, key, None)? {
                         break;
                     }
                 }
@@ -116,6 +121,10 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn insert(&mut self, insert: &'a Insert) -> Outcome<'a> {
         let accumulator = self.local(insert.slot).map(drop);
         self.charge(1)?;
+        // The function of three arguments ends at the first that fails, that of two evaluates both.
+        if insert.args.len() > 1 {
+            accumulator.clone()?;
+        }
         let mut args = smallvec::SmallVec::<[Value<'a>; 2]>::new();
         let mut made = Ok(());
         for (index, arg) in insert.args.iter().enumerate() {
@@ -155,7 +164,7 @@ impl<'a> Machine<'a, '_> {
 }
 
 fn insert_new<'a>(entries: &mut Entries<'a>, key: Value<'a>, value: Value<'a>) -> Result<(), EvalError> {
-    if entries.contains(&key) {
+    if entries.find(&key)?.is_some() {
         return Err(EvalError::new(format!("insert failed: key {key} already exists")));
     }
     entries.insert(key, value)

@@ -30,7 +30,9 @@ pub(super) fn second<'a>(args: &[Value<'a>]) -> Outcome<'a> {
     format(args, second_clause)
 }
 
-fn format<'a>(args: &[Value<'a>], clause: fn(&Clause, &Value<'a>) -> Result<String, String>) -> Outcome<'a> {
+type Render<'a> = fn(&Clause, &Value<'a>, &mut Room) -> Result<String, String>;
+
+fn format<'a>(args: &[Value<'a>], clause: Render<'a>) -> Outcome<'a> {
     let [Value::String(text), Value::List(list)] = args else {
         return Err(EvalError::no_such_overload());
     };
@@ -41,13 +43,38 @@ fn format<'a>(args: &[Value<'a>], clause: fn(&Clause, &Value<'a>) -> Result<Stri
             Err(out_of_range(index))
         }
     };
+    let mut room = Room { left: super::MAX_SIZE, exceeded: false };
     let rendered = walk(text, list.len(), argument, |index, found| match list.get(index) {
-        Some(Ok(value)) => clause(found, &value),
+        Some(Ok(value)) => clause(found, &value, &mut room),
         _ => Err(out_of_range(index)),
     });
+    if room.exceeded {
+        return Err(EvalError::cost_limit());
+    }
     let rendered = rendered.map_err(EvalError::new)?;
     super::check_size(rendered.len())?;
     Ok(Value::string(rendered))
+}
+
+/// How many bytes may still be rendered. Values that share parts can be larger than memory, and each part is written out.
+struct Room {
+    left: usize,
+    exceeded: bool,
+}
+
+impl Room {
+    fn take(&mut self, text: String) -> Result<String, String> {
+        match self.left.checked_sub(text.len() + 1) {
+            Some(left) => {
+                self.left = left;
+                Ok(text)
+            }
+            None => {
+                self.exceeded = true;
+                Err(String::new())
+            }
+        }
+    }
 }
 
 fn out_of_range(index: usize) -> String {
@@ -129,10 +156,11 @@ pub(crate) fn refusal(verb: char, kind: &Type) -> String {
     format!("{wanted}, was given {kind}")
 }
 
-fn first_clause(clause: &Clause, value: &Value<'_>) -> Result<String, String> {
+fn first_clause(clause: &Clause, value: &Value<'_>, room: &mut Room) -> Result<String, String> {
     let precision = clause.precision.unwrap_or(DEFAULT_PRECISION);
     match (clause.verb, value) {
-        ('s', value) => first_text(value),
+        ('s', Value::List(_) | Value::Map(_)) => nested(value, room),
+        ('s', value) => first_text(value).and_then(|text| room.take(text)),
         ('d', Value::Int(_) | Value::Uint(_)) => Ok(value.to_string()),
         ('f', value) => match double(value) {
             Some(number) => Ok(grouped(number, precision)),
@@ -142,20 +170,20 @@ fn first_clause(clause: &Clause, value: &Value<'_>) -> Result<String, String> {
             Some(number) => Ok(raised(number, precision)),
             None => Err(refusal('e', &value.type_of())),
         },
-        (verb, value) => digits(verb, value),
+        (verb, value) => digits(verb, value).and_then(|text| room.take(text)),
     }
 }
 
-fn second_clause(clause: &Clause, value: &Value<'_>) -> Result<String, String> {
+fn second_clause(clause: &Clause, value: &Value<'_>, room: &mut Room) -> Result<String, String> {
     let precision = clause.precision.unwrap_or(DEFAULT_PRECISION);
     match (clause.verb, value) {
-        ('s', value) => second_text(value),
+        ('s', value) => second_text(value, room),
         ('d', Value::Int(_) | Value::Uint(_)) => Ok(value.to_string()),
         ('d' | 'f' | 'e', Value::Double(number)) if !number.is_finite() => Ok(special(*number)),
         ('d', Value::Double(number)) => Ok(number.to_string()),
         ('f', Value::Double(number)) => Ok(format!("{number:.precision$}")),
         ('e', Value::Double(number)) => Ok(scientific(*number, precision)),
-        (verb, value) => digits(verb, value),
+        (verb, value) => digits(verb, value).and_then(|text| room.take(text)),
     }
 }
 
@@ -202,7 +230,6 @@ fn digits(verb: char, value: &Value<'_>) -> Result<String, String> {
 
 fn first_text(value: &Value<'_>) -> Result<String, String> {
     match value {
-        Value::List(_) | Value::Map(_) => nested(value),
         Value::Null => Ok("null".into()),
         Value::Optional(_) | Value::Opaque(_) => Err(refusal('s', &value.type_of())),
         other => match convert::convert(other, &Type::String) {
@@ -213,11 +240,11 @@ fn first_text(value: &Value<'_>) -> Result<String, String> {
 }
 
 /// A value within a list or map: text is quoted, numbers have six digits behind the point.
-fn nested(value: &Value<'_>) -> Result<String, String> {
+fn nested(value: &Value<'_>, room: &mut Room) -> Result<String, String> {
     match value {
         Value::List(list) => {
-            let items = list.iter().map(|item| nested(&item.map_err(|error| error.message().to_string())?));
-            sized(format!("[{}]", items.collect::<Result<Vec<String>, String>>()?.join(", ")))
+            let items = list.iter().map(|item| nested(&item.map_err(|error| error.message().to_string())?, room));
+            Ok(format!("[{}]", items.collect::<Result<Vec<String>, String>>()?.join(", ")))
         }
         Value::Map(map) => {
             let mut entries = Vec::new();
@@ -227,12 +254,19 @@ fn nested(value: &Value<'_>) -> Result<String, String> {
                     let kind = key.type_of();
                     return Err(format!("no formatting function for map key of type {}", kind.runtime_name()));
                 }
-                entries.push((nested(&key)?, nested(&value)?));
+                entries.push((nested(&key, room)?, nested(&value, room)?));
             }
             entries.sort();
             let entries: Vec<String> = entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
-            sized(format!("{{{}}}", entries.join(", ")))
+            Ok(format!("{{{}}}", entries.join(", ")))
         }
+        other => element(other).and_then(|text| room.take(text)),
+    }
+}
+
+/// A value within a list or map that is neither.
+fn element(value: &Value<'_>) -> Result<String, String> {
+    match value {
         Value::String(text) => Ok(go_quote(text)),
         Value::Bytes(_) => first_text(value).map(|text| format!("b{}", go_quote(&text))),
         Value::Timestamp(point) => Ok(format!("timestamp({})", go_quote(&point.to_string()))),
@@ -251,35 +285,34 @@ fn nested(value: &Value<'_>) -> Result<String, String> {
     }
 }
 
-fn second_text(value: &Value<'_>) -> Result<String, String> {
-    match value {
-        Value::Null => Ok("null".into()),
-        Value::Double(number) if !number.is_finite() => Ok(special(*number)),
-        Value::Double(number) => Ok(number.to_string()),
-        Value::Bytes(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+fn second_text(value: &Value<'_>, room: &mut Room) -> Result<String, String> {
+    let text = match value {
+        Value::Null => "null".into(),
+        Value::Double(number) if !number.is_finite() => special(*number),
+        Value::Double(number) => number.to_string(),
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Duration(span) => span.to_string(),
+        Value::Timestamp(point) => point.to_string(),
         Value::List(list) => {
-            let items = list.iter().map(|item| second_text(&item.map_err(|error| error.message().to_string())?));
-            sized(format!("[{}]", items.collect::<Result<Vec<String>, String>>()?.join(", ")))
+            let items = list
+                .iter()
+                .map(|item| second_text(&item.map_err(|error| error.message().to_string())?, room));
+            return Ok(format!("[{}]", items.collect::<Result<Vec<String>, String>>()?.join(", ")));
         }
         Value::Map(map) => {
             let mut entries = Vec::new();
             for entry in map.entries() {
                 let (key, value) = entry.map_err(|error| error.message().to_string())?;
-                entries.push((second_text(&key)?, second_text(&value)?));
+                entries.push((second_text(&key, room)?, second_text(&value, room)?));
             }
             entries.sort_by(|one, other| one.0.cmp(&other.0));
             let entries: Vec<String> = entries.into_iter().map(|(key, value)| format!("{key}: {value}")).collect();
-            sized(format!("{{{}}}", entries.join(", ")))
+            return Ok(format!("{{{}}}", entries.join(", ")));
         }
-        Value::Optional(_) | Value::Opaque(_) => Err(refusal('s', &value.type_of())),
-        other => Ok(other.to_string()),
-    }
-}
-
-/// Refuses text that is larger than any evaluation may need; shared parts are written out each time.
-fn sized(text: String) -> Result<String, String> {
-    super::check_size(text.len()).map_err(|error| error.message().to_string())?;
-    Ok(text)
+        Value::Optional(_) | Value::Opaque(_) => return Err(refusal('s', &value.type_of())),
+        other => other.to_string(),
+    };
+    room.take(text)
 }
 
 fn special(number: f64) -> String {
@@ -308,7 +341,7 @@ fn grouped(number: f64, precision: usize) -> String {
     }
     let text = format!("{:.precision$}", number.abs());
     let (whole, fraction) = text.split_once('.').map_or((&*text, ""), |(whole, fraction)| (whole, fraction));
-    let mut grouped = String::from(if number.is_sign_negative() { "-" } else { "" });
+    let mut grouped = String::from(if number < 0.0 { "-" } else { "" });
     for (index, digit) in whole.chars().enumerate() {
         if index > 0 && (whole.len() - index).is_multiple_of(3) {
             grouped.push(',');
@@ -328,7 +361,8 @@ fn raised(number: f64, width: usize) -> String {
         let text = grouped(number, 0);
         return format!("{text:>width$}");
     }
-    let text = format!("{number:.6e}");
+    // Zero has no sign there.
+    let text = format!("{:.6e}", number + 0.0);
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (sign, digits) = exponent.strip_prefix('-').map_or(("", exponent), |digits| ("⁻", digits));
     let raised: String = format!("{digits:0>2}")

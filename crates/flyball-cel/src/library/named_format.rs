@@ -65,7 +65,9 @@ const FORMATS: [(&str, NamedFormat); 13] = [
     ),
     (
         "format.byte",
-        format("byte", 84, |text| when(STANDARD.decode(text).is_err(), "invalid base64")),
+        format("byte", 84, |text| {
+            when(text.is_empty() || STANDARD.decode(text).is_err(), "invalid base64")
+        }),
     ),
     ("format.date", format("date", 71, |text| when(!is_date(text), "invalid date"))),
     (

@@ -35,7 +35,7 @@ const FUNCTIONS: [Entry; 5] = [
     }),
     entry("optional.none", "optional_none", "() -> optional(V)", |_| Ok(Value::Optional(None))),
     entry("value", "optional_value", "optional(V).() -> V", |args| match &args[0] {
-        Value::Optional(Some(value)) => Ok((**value).clone()),
+        Value::Optional(Some(value)) => value.held(),
         Value::Optional(None) => Err(EvalError::new("optional.none() dereference")),
         _ => Err(EvalError::no_such_overload()),
     }),
@@ -120,7 +120,7 @@ fn insert<'a>(map: &Value<'a>, added: impl Iterator<Item = Result<(Value<'a>, Va
     }
     for entry in added {
         let (key, value) = entry?;
-        if entries.contains(&key) {
+        if entries.find(&key)?.is_some() {
             return Err(EvalError::new(format!("insert failed: key {key} already exists")));
         }
         entries.insert(key, value)?;

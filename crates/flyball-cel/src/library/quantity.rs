@@ -26,12 +26,10 @@ pub(crate) struct Quantity {
 
 #[derive(Clone, Copy, Debug)]
 enum Amount {
-    Scaled {
-        value: i64,
-        scale: i32,
-    },
-    /// Billionths, up to the largest number there is.
-    Decimal(i128),
+    /// `value * 10^scale`
+    Scaled { value: i64, scale: i32 },
+    /// `unscaled / 10^places`, up to the largest number there is.
+    Decimal { unscaled: i128, places: i32 },
 }
 
 impl Opaque for Quantity {
@@ -47,7 +45,8 @@ impl Opaque for Quantity {
     }
 
     fn show(&self) -> String {
-        let billionths = self.billionths();
+        let (unscaled, places) = self.decimal();
+        let billionths = raise(unscaled, 9 - places).unwrap_or_else(|| saturated(unscaled));
         let (whole, rest) = (billionths / BILLION, (billionths % BILLION).unsigned_abs());
         let sign = if billionths < 0 && whole == 0 { "-" } else { "" };
         match rest {
@@ -67,7 +66,7 @@ pub(super) const FUNCTIONS: [Entry; 13] = [
         _ => Err(EvalError::no_such_overload()),
     }),
     entry("sign", "quantity_sign", "(kubernetes.Quantity) -> int", |args| {
-        one(args, |quantity| Ok(Value::Int(quantity.billionths().signum() as i64)))
+        one(args, |quantity| Ok(Value::Int(quantity.decimal().0.signum() as i64)))
     }),
     entry(
         "isGreaterThan",
@@ -171,22 +170,31 @@ impl Quantity {
             return Ok(Quantity { amount, computed: false });
         }
         let billionths = billionths(whole, fraction, &suffix);
-        let billionths = if negative { -billionths } else { billionths };
-        Ok(Quantity { amount: Amount::Decimal(billionths), computed: false })
+        let unscaled = if negative { -billionths } else { billionths };
+        Ok(Quantity {
+            amount: Amount::Decimal { unscaled, places: 9 },
+            computed: false,
+        })
     }
 
-    fn billionths(&self) -> i128 {
+    /// The number without its decimal places, and how many there are.
+    fn decimal(&self) -> (i128, i32) {
         match self.amount {
-            Amount::Decimal(billionths) => billionths,
-            Amount::Scaled { value, scale } => {
-                let factor = u32::try_from(scale + 9).ok().and_then(|exponent| 10i128.checked_pow(exponent));
-                factor.map_or(i128::MAX * i128::from(value.signum()), |factor| i128::from(value).saturating_mul(factor))
-            }
+            Amount::Decimal { unscaled, places } => (unscaled, places),
+            Amount::Scaled { value, scale } => (value.into(), scale.saturating_neg()),
         }
     }
 
     fn compare(&self, other: &Quantity) -> Ordering {
-        self.billionths().cmp(&other.billionths())
+        let (one, places) = self.decimal();
+        let (other, other_places) = other.decimal();
+        let most = places.max(other_places);
+        match (raise(one, most.saturating_sub(places)), raise(other, most.saturating_sub(other_places))) {
+            (Some(one), Some(other)) => one.cmp(&other),
+            // A number that does not fit with so many places exceeds one that does.
+            (None, _) => one.cmp(&0),
+            (_, None) => 0.cmp(&other),
+        }
     }
 
     fn integer(&self) -> Option<i64> {
@@ -195,48 +203,95 @@ impl Quantity {
                 let factor = 10i64.checked_pow(u32::try_from(scale).ok()?)?;
                 value.checked_mul(factor)
             }
-            Amount::Decimal(_) => None,
+            Amount::Decimal { .. } => None,
         }
     }
 
     fn approximate(&self) -> f64 {
-        match self.amount {
-            Amount::Scaled { value, scale: 0 } => value as f64,
-            Amount::Scaled { value, scale } => value as f64 * 10f64.powi(scale),
-            Amount::Decimal(billionths) => billionths as f64 * 1e-9,
+        let (unscaled, places) = self.decimal();
+        match places {
+            0 => unscaled as f64,
+            places => unscaled as f64 * power_of_ten(places.saturating_neg()),
         }
     }
 
     fn add(&self, other: &Quantity) -> Quantity {
         let scaled = match (self.amount, other.amount) {
-            (Amount::Scaled { .. }, Amount::Scaled { value: 0, .. }) => Some(self.amount),
-            (Amount::Scaled { value: 0, .. }, Amount::Scaled { .. }) => Some(other.amount),
             (Amount::Scaled { value, scale }, Amount::Scaled { value: added, scale: other }) => {
-                let least = scale.min(other);
-                let raise = |value: i64, scale: i32| {
-                    let factor = 10i64.checked_pow(u32::try_from(scale - least).ok()?)?;
-                    value.checked_mul(factor)
-                };
-                let sum = raise(value, scale)
-                    .zip(raise(added, other))
-                    .and_then(|(one, other)| one.checked_add(other));
-                sum.map(|value| Amount::Scaled { value, scale: least })
+                scaled_sum((value, scale), (added, other))
             }
             _ => None,
         };
-        let decimal = || Amount::Decimal(self.billionths().saturating_add(other.billionths()));
-        Quantity { amount: scaled.unwrap_or_else(decimal), computed: true }
+        self.sum(scaled, other.decimal())
     }
 
     fn sub(&self, other: &Quantity) -> Quantity {
-        let amount = match other.amount {
-            Amount::Scaled { value, scale } => match value.checked_neg() {
-                Some(value) => Amount::Scaled { value, scale },
-                None => Amount::Decimal(other.billionths().saturating_neg()),
-            },
-            Amount::Decimal(billionths) => Amount::Decimal(billionths.saturating_neg()),
+        let scaled = match (self.amount, other.amount) {
+            (Amount::Scaled { value, scale }, Amount::Scaled { value: subtracted, scale: other }) => {
+                // The least integer stays negative, as in Go.
+                scaled_sum((value, scale), (subtracted.wrapping_neg(), other))
+            }
+            _ => None,
         };
-        self.add(&Quantity { amount, computed: false })
+        let (unscaled, places) = other.decimal();
+        self.sum(scaled, (unscaled.saturating_neg(), places))
+    }
+
+    /// The sum in short form if there is one, otherwise with as many places as the longer of the two.
+    fn sum(&self, scaled: Option<Amount>, (other, other_places): (i128, i32)) -> Quantity {
+        let amount = scaled.unwrap_or_else(|| {
+            let (one, places) = self.decimal();
+            let most = places.max(other_places);
+            let raised = |unscaled: i128, places: i32| {
+                raise(unscaled, most.saturating_sub(places)).unwrap_or_else(|| saturated(unscaled))
+            };
+            let unscaled = raised(one, places).saturating_add(raised(other, other_places));
+            Amount::Decimal { unscaled, places: most }
+        });
+        Quantity { amount, computed: true }
+    }
+}
+
+/// The sum of two amounts in the smaller scale of the two, if it fits (int64Amount.Add).
+fn scaled_sum((one, scale): (i64, i32), (other, other_scale): (i64, i32)) -> Option<Amount> {
+    if other == 0 {
+        return Some(Amount::Scaled { value: one, scale });
+    }
+    if one == 0 {
+        return Some(Amount::Scaled { value: other, scale: other_scale });
+    }
+    let least = scale.min(other_scale);
+    let raised = |value: i64, scale: i32| {
+        let factor = 10i64.checked_pow(u32::try_from(i64::from(scale) - i64::from(least)).ok()?)?;
+        value.checked_mul(factor)
+    };
+    let value = raised(one, scale)?.checked_add(raised(other, other_scale)?)?;
+    Some(Amount::Scaled { value, scale: least })
+}
+
+/// A number with more decimal places, if it fits.
+fn raise(unscaled: i128, places: i32) -> Option<i128> {
+    if unscaled == 0 {
+        return Some(0);
+    }
+    10i128
+        .checked_pow(u32::try_from(places).ok()?)
+        .and_then(|factor| unscaled.checked_mul(factor))
+}
+
+fn saturated(unscaled: i128) -> i128 {
+    i128::MAX.saturating_mul(unscaled.signum())
+}
+
+/// `10^exponent`, rounded as Go's `math.Pow10` rounds it.
+fn power_of_ten(exponent: i32) -> f64 {
+    let exact = |exponent: u32| format!("1e{exponent}").parse::<f64>().unwrap_or(f64::INFINITY);
+    let (high, low) = (exponent.unsigned_abs() / 32 * 32, exponent.unsigned_abs() % 32);
+    match exponent {
+        309.. => f64::INFINITY,
+        0..309 => exact(high) * exact(low),
+        -323..0 => format!("1e-{high}").parse::<f64>().unwrap_or(0.0) / exact(low),
+        _ => 0.0,
     }
 }
 

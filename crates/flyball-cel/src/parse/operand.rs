@@ -53,7 +53,7 @@ impl Parser<'_> {
             self.bump();
             count += 1;
         }
-        if !self.sync(&message::operand(), true)? {
+        if !self.sync(&message::operand(), true)? || self.is_other_prefix() {
             let start = self.tokens[self.at].start;
             return self.unspecified(start);
         }
@@ -65,6 +65,20 @@ impl Parser<'_> {
                 self.global_call(first.start, function, vec![operand], height)
             }
         }
+    }
+
+    /// Reports the other prefix operator, which may not follow one; the sign of a number may.
+    fn is_other_prefix(&mut self) -> bool {
+        let from = match self.peek() {
+            TokenKind::Minus if !matches!(self.peek_second(), TokenKind::Int | TokenKind::Float) => self.bump().start,
+            TokenKind::Exclamation => self.tokens[self.at - 1].start,
+            _ => return false,
+        };
+        let token = self.tokens[self.at];
+        let input: String = self.letters[from..token.end].iter().collect();
+        self.syntax_error(format!("no viable alternative at input '{}'", message::shown(&input)));
+        self.skip();
+        true
     }
 
     fn member(&mut self) -> Parsed {

@@ -1,7 +1,7 @@
 //! Maps: JSON objects where they are, and maps made during evaluation.
 
 use super::shape::{Shape, ShapeKind};
-use super::{Text, Value, equal};
+use super::{List, Text, Value, equal};
 use crate::eval::EvalError;
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::HashMap;
@@ -26,6 +26,8 @@ pub enum Map<'a> {
 pub struct Entries<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
     places: HashMap<Key, usize>,
+    /// How many of the first entries have a place.
+    indexed: usize,
 }
 
 /// A key that can be hashed. Integers and unsigned integers of one value are different keys; looking up tries both.
@@ -37,9 +39,17 @@ pub(crate) enum Key {
     Uint(u64),
     Double(u64),
     String(Arc<str>),
+    Duration(i64),
+    Timestamp(i64, u32),
+    /// An address, a network or a type, by the name of its type and its own.
+    Named(&'static str, String),
+    /// A list, a map, an optional or a library's value, by where it is.
+    Identity(usize),
+    NoOptional,
 }
 
 impl Key {
+    /// The key that a scalar is.
     pub(crate) fn of(value: &Value<'_>) -> Option<Key> {
         Some(match value {
             Value::Null => Key::Null,
@@ -50,6 +60,32 @@ impl Key {
             Value::String(Text::Shared(text)) => Key::String(text.clone()),
             Value::String(Text::Borrowed(text)) => Key::String((*text).into()),
             _ => return None,
+        })
+    }
+
+    /// The key that any value is, as Go hashes it: times, addresses and types by value, other values by identity. `None` for
+    /// JSON, which is another value each time it is looked at.
+    pub(crate) fn of_any(value: &Value<'_>) -> Result<Option<Key>, EvalError> {
+        let identity = |pointer: *const ()| Some(Key::Identity(pointer.addr()));
+        Ok(match value {
+            Value::Duration(span) => Some(Key::Duration(span.nanoseconds())),
+            Value::Timestamp(point) => Some(Key::Timestamp(point.seconds(), point.nanoseconds())),
+            Value::Type(kind) => Some(Key::Named("type", kind.runtime_name().into())),
+            Value::Optional(None) => Some(Key::NoOptional),
+            Value::Optional(Some(value)) => identity(Arc::as_ptr(value).cast()),
+            Value::List(List::Items(items) | List::Shaped(items, _)) => identity(Arc::as_ptr(items).cast()),
+            Value::List(List::Borrowed(items)) if !items.is_empty() => identity(items.as_ptr().cast()),
+            Value::Map(Map::Entries(entries) | Map::Named(_, entries)) => identity(Arc::as_ptr(entries).cast()),
+            Value::Bytes(_) => return Err(EvalError::internal("runtime error: hash of unhashable type types.Bytes")),
+            Value::Opaque(value) => match value.type_of().runtime_name() {
+                "kubernetes.Semver" => {
+                    return Err(EvalError::internal("runtime error: hash of unhashable type cel.Semver"));
+                }
+                "net.IP" => Some(Key::Named("net.IP", value.show())),
+                "net.CIDR" => Some(Key::Named("net.CIDR", value.show())),
+                _ => identity(Arc::as_ptr(value).cast()),
+            },
+            scalar => Key::of(scalar),
         })
     }
 }
@@ -67,12 +103,9 @@ fn is_same_key(one: &Value<'_>, other: &Value<'_>) -> bool {
 }
 
 impl<'a> Entries<'a> {
-    /// Sets the value of a key. Keys that are no scalars are refused.
+    /// Sets the value of a key.
     pub(crate) fn insert(&mut self, key: Value<'a>, value: Value<'a>) -> Result<(), EvalError> {
-        if Key::of(&key).is_none() {
-            return Err(EvalError::new(format!("unsupported key type: {}", key.type_of().runtime_name())));
-        }
-        match self.place(&key) {
+        match self.place(&key)? {
             Some(place) => self.entries[place].1 = value,
             None => {
                 self.entries.push((key, value));
@@ -83,49 +116,59 @@ impl<'a> Entries<'a> {
     }
 
     /// Takes a key out.
-    pub(crate) fn remove(&mut self, key: &Value<'a>) {
-        if let Some(place) = self.place(key) {
+    pub(crate) fn remove(&mut self, key: &Value<'a>) -> Result<(), EvalError> {
+        if let Some(place) = self.place(key)? {
             self.entries.remove(place);
             self.places.clear();
+            self.indexed = 0;
             self.index();
         }
+        Ok(())
     }
 
     fn index(&mut self) {
         if self.entries.len() <= SMALL {
             return;
         }
-        let known = self.places.len();
-        for (place, (key, _)) in self.entries.iter().enumerate().skip(known) {
-            if let Some(key) = Key::of(key) {
+        for (place, (key, _)) in self.entries.iter().enumerate().skip(self.indexed) {
+            if let Ok(Some(key)) = Key::of_any(key) {
                 self.places.insert(key, place);
             }
         }
+        self.indexed = self.entries.len();
     }
 
-    fn place(&self, key: &Value<'_>) -> Option<usize> {
-        if self.entries.len() <= SMALL {
-            return self.entries.iter().position(|(known, _)| is_same_key(known, key));
+    fn place(&self, key: &Value<'_>) -> Result<Option<usize>, EvalError> {
+        let is_small = self.entries.len() <= SMALL;
+        if is_small && key.is_scalar() {
+            return Ok(self.entries.iter().position(|(known, _)| is_same_key(known, key)));
         }
-        self.places.get(&Key::of(key)?).copied()
+        let Some(key) = Key::of_any(key)? else {
+            return Ok(None);
+        };
+        if !is_small {
+            return Ok(self.places.get(&key).copied());
+        }
+        let is_key = |known: &Value<'_>| matches!(Key::of_any(known), Ok(Some(known)) if known == key);
+        Ok(self.entries.iter().position(|(known, _)| is_key(known)))
     }
 
-    /// Whether there is this key.
-    pub(crate) fn contains(&self, key: &Value<'_>) -> bool {
-        self.find(key).is_some()
-    }
-
-    fn find(&self, key: &Value<'_>) -> Option<Value<'a>> {
-        let get = |key: &Value<'_>| self.place(key).map(|place| self.entries[place].1.clone());
-        get(key).or_else(|| match key {
+    /// The value of a key; numbers of one value are one key, whatever their type.
+    pub(crate) fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, EvalError> {
+        let get = |key: Value<'_>| Ok(self.place(&key)?.map(|place| self.entries[place].1.clone()));
+        if let Some(place) = self.place(key)? {
+            return Ok(Some(self.entries[place].1.clone()));
+        }
+        match key {
             Value::Double(number) => {
-                let int = equal::lossless_int(*number).and_then(|int| get(&Value::Int(int)));
-                int.or_else(|| equal::lossless_uint(*number).and_then(|uint| get(&Value::Uint(uint))))
+                let int = equal::lossless_int(*number).map_or(Ok(None), |int| get(Value::Int(int)))?;
+                let uint = || equal::lossless_uint(*number).map_or(Ok(None), |uint| get(Value::Uint(uint)));
+                int.map_or_else(uint, |found| Ok(Some(found)))
             }
-            Value::Int(number) => u64::try_from(*number).ok().and_then(|uint| get(&Value::Uint(uint))),
-            Value::Uint(number) => i64::try_from(*number).ok().and_then(|int| get(&Value::Int(int))),
-            _ => None,
-        })
+            Value::Int(number) => u64::try_from(*number).map_or(Ok(None), |uint| get(Value::Uint(uint))),
+            Value::Uint(number) => i64::try_from(*number).map_or(Ok(None), |int| get(Value::Int(int))),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -146,7 +189,7 @@ impl<'a> Map<'a> {
     /// A map of these entries.
     ///
     /// # Errors
-    /// If a key is no scalar.
+    /// If a key cannot be hashed.
     pub fn of(entries: impl IntoIterator<Item = (Value<'a>, Value<'a>)>) -> Result<Map<'a>, EvalError> {
         let mut map = Entries::default();
         for (key, value) in entries {
@@ -166,7 +209,7 @@ impl<'a> Map<'a> {
                 _ if shape.is_any() => Ok(None),
                 _ => Err(EvalError::no_such_overload()),
             },
-            Map::Entries(entries) | Map::Named(_, entries) => Ok(entries.find(key)),
+            Map::Entries(entries) | Map::Named(_, entries) => entries.find(key),
         }
     }
 
@@ -174,7 +217,7 @@ impl<'a> Map<'a> {
     pub(crate) fn find_text(&self, key: &str) -> Result<Option<Value<'a>>, EvalError> {
         match self {
             Map::Json(entries, shape) => find_json(entries, shape, key),
-            Map::Entries(entries) | Map::Named(_, entries) => Ok(entries.find(&Value::text(key))),
+            Map::Entries(entries) | Map::Named(_, entries) => entries.find(&Value::text(key)),
         }
     }
 
@@ -192,11 +235,18 @@ impl<'a> Map<'a> {
 
     /// The entries in order.
     pub fn entries(&self) -> impl Iterator<Item = Result<(Value<'a>, Value<'a>), EvalError>> + '_ {
-        self.keys().into_iter().filter_map(|key| match self.find(&key) {
-            Ok(Some(value)) => Some(Ok((key, value))),
-            Ok(None) => None,
-            Err(error) => Some(Err(error)),
-        })
+        let (json, made) = match self {
+            Map::Json(entries, shape) => (Some((*entries, *shape)), None),
+            Map::Entries(entries) | Map::Named(_, entries) => (None, Some(entries.entries.iter().cloned().map(Ok))),
+        };
+        let json = json.into_iter().flat_map(|(entries, shape)| {
+            entries.keys().filter_map(|key| {
+                let name = shape.key_name(key)?;
+                let value = find_json(entries, shape, name).transpose()?;
+                Some(value.map(|value| (Value::text(name), value)))
+            })
+        });
+        json.chain(made.into_iter().flatten())
     }
 
     pub(crate) fn shape(&self) -> Option<&'a Shape> {

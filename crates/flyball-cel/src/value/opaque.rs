@@ -34,3 +34,17 @@ impl dyn Opaque {
         any.downcast_ref()
     }
 }
+
+/// An error that is a value until something takes it out of an optional.
+#[derive(Debug)]
+pub(crate) struct Failed(pub EvalError);
+
+impl Opaque for Failed {
+    fn type_of(&self) -> Type {
+        Type::opaque("error")
+    }
+
+    fn equals(&self, _other: &dyn Opaque) -> Result<bool, EvalError> {
+        Err(self.0.clone())
+    }
+}

@@ -97,8 +97,8 @@ impl Value<'_> {
                 let shown: Vec<String> = bytes.iter().map(u8::to_string).collect();
                 write!(f, "[{}]", shown.join(" "))
             }
-            Value::Duration(span) => span.fmt(f),
-            Value::Timestamp(point) => point.fmt(f),
+            Value::Duration(span) => f.write_str(&span.go_text()),
+            Value::Timestamp(point) => f.write_str(&point.go_text()),
             Value::List(list) => {
                 f.write_str("[")?;
                 for (index, item) in list.iter().flatten().enumerate() {

@@ -90,6 +90,34 @@ fn parse_part(text: &str) -> Option<(u64, &str)> {
     Some((nanoseconds.checked_add(part).filter(|total| *total <= 1 << 63)?, rest))
 }
 
+impl Duration {
+    /// The span as Go shows it: `1h30m0s`, `1.5ms`.
+    pub(super) fn go_text(self) -> String {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let span = self.0.unsigned_abs();
+        let (unit, name) = match span {
+            0 => return "0s".into(),
+            1..1_000 => (1, "ns"),
+            1_000..1_000_000 => (1_000, "µs"),
+            1_000_000..1_000_000_000 => (1_000_000, "ms"),
+            _ => (1_000_000_000, "s"),
+        };
+        let fraction = format!("{:0width$}", span % unit, width = unit.ilog10() as usize);
+        let fraction = match fraction.trim_end_matches('0') {
+            "" => String::new(),
+            digits => format!(".{digits}"),
+        };
+        let whole = span / unit;
+        match name {
+            "s" if whole >= 3_600 => {
+                format!("{sign}{}h{}m{}{fraction}s", whole / 3_600, whole / 60 % 60, whole % 60)
+            }
+            "s" if whole >= 60 => format!("{sign}{}m{}{fraction}s", whole / 60, whole % 60),
+            name => format!("{sign}{whole}{fraction}{name}"),
+        }
+    }
+}
+
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}s", self.seconds())
@@ -207,6 +235,25 @@ impl Timestamp {
         whole.map(Duration).ok_or_else(|| EvalError::new("integer overflow"))
     }
 
+    /// The point as Go shows it: `2023-01-01 00:00:00 +0000 UTC`.
+    pub(super) fn go_text(self) -> String {
+        let local = Timestamp {
+            seconds: self.seconds + i64::from(self.offset),
+            offset: 0,
+            ..self
+        };
+        let text = local.to_string();
+        let text = text.trim_end_matches('Z').replace('T', " ");
+        match self.offset {
+            0 => format!("{text} +0000 UTC"),
+            offset => {
+                let sign = if offset < 0 { '-' } else { '+' };
+                let zone = format!("{sign}{:02}{:02}", offset.abs() / 3_600, offset.abs() / 60 % 60);
+                format!("{text} {zone} {zone}")
+            }
+        }
+    }
+
     /// The date and time on a clock in this zone: an IANA name, or an offset such as `-08:00`.
     pub(crate) fn civil(self, zone: &str) -> Result<Civil, EvalError> {
         let offset = match zone.split_once(':') {
@@ -227,6 +274,9 @@ impl Timestamp {
     fn named_offset(self, zone: &str) -> Result<i64, EvalError> {
         if zone.is_empty() || zone == "UTC" {
             return Ok(0);
+        }
+        if zone.contains("..") || zone.starts_with(['/', '\\']) {
+            return Err(EvalError::new("time: invalid location name"));
         }
         let unknown = || EvalError::new(format!("unknown time zone {zone}"));
         let zone = TimeZone::get(zone).map_err(|_| unknown())?;

@@ -8,7 +8,7 @@ use super::validator::{Node, Validator};
 use crate::go_text;
 use crate::place::Place;
 use crate::violation::{Reason, Violation};
-use flyball_cel::{Activation, EvalError, Value as Cel};
+use flyball_cel::{Activation, ErrorKind, EvalError, Value as Cel};
 use serde_json::Value;
 
 /// The longest message that an expression may make, in bytes.
@@ -191,7 +191,7 @@ impl<'b> Run<'b> {
                 let why = "call arguments did not match a supported operator, function or macro signature for rule";
                 self.refuse(at, &format!("'{error}': {why}: {}", rule.name()));
             }
-            Err(error) if error.is_cancelled() => {
+            Err(error) if error.kind() == ErrorKind::CostLimit => {
                 let why = "no further validation rules will be run due to call cost exceeds limit for rule";
                 self.stop(at, &format!("'{error}': {why}: {}", rule.name()))?;
             }
@@ -257,7 +257,7 @@ impl<'b> Run<'b> {
         }
         let text = match evaluation.result {
             Ok(value) => value.as_str().map(|text| text.trim().to_owned()),
-            Err(error) if error.is_cancelled() => {
+            Err(error) if error.kind() == ErrorKind::CostLimit => {
                 let why =
                     "no further validation rules will be run due to call cost exceeds limit for messageExpression";
                 return Err(format!("{why}: {}", go_text::quote(&rule.message_expression)));
