@@ -17,6 +17,11 @@ pub const DEFAULT_COST_LIMIT: u64 = 100_000_000;
 pub trait Activation<'a> {
     /// The value of a variable, if it has one.
     fn resolve(&self, name: &str) -> Option<Result<Value<'a>, EvalError>>;
+
+    /// The value of a field of a [`Value::lazy`] object, if it has such a field. It is asked for at each selection.
+    fn resolve_field(&self, _type_name: &str, _field: &str) -> Option<Result<Value<'a>, EvalError>> {
+        None
+    }
 }
 
 /// Variables with their values.

@@ -142,6 +142,13 @@ impl<'a> Value<'a> {
         Value::List(List::Items(Arc::new(items)))
     }
 
+    /// An object of this type whose fields are resolved when they are selected, by [`Activation::resolve_field`].
+    ///
+    /// [`Activation::resolve_field`]: crate::Activation::resolve_field
+    pub fn lazy(type_name: impl Into<Arc<str>>) -> Value<'a> {
+        Value::Map(Map::Lazy(type_name.into()))
+    }
+
     /// An optional that has a value.
     pub fn some(value: Value<'a>) -> Value<'a> {
         Value::Optional(Some(Arc::new(value)))
@@ -176,7 +183,7 @@ impl<'a> Value<'a> {
             Value::Duration(_) => Type::Duration,
             Value::Timestamp(_) => Type::Timestamp,
             Value::List(_) => Type::list(Type::Dyn),
-            Value::Map(Map::Named(name, _)) => Type::Struct(name.clone()),
+            Value::Map(Map::Named(name, _) | Map::Lazy(name)) => Type::Struct(name.clone()),
             Value::Map(_) => Type::map(Type::Dyn, Type::Dyn),
             Value::Optional(_) => Type::optional(Type::Dyn),
             Value::Type(_) => Type::Type(None),

@@ -17,6 +17,7 @@ pub mod metadata;
 pub mod names;
 pub mod pattern;
 mod place;
+pub mod policy;
 pub mod print;
 pub mod protobuf;
 pub mod prune;

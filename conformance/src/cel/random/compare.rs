@@ -183,7 +183,11 @@ fn kind_of(message: &str) -> String {
     if message.starts_with("unknown time zone") {
         return "unknown time zone".into();
     }
-    let line = message.lines().next().unwrap_or_default();
+    // cel-go reports in addition that it has stopped to look for the end of a syntax error
+    let mut lines = message
+        .lines()
+        .filter(|line| !line.contains("error recovery token lookahead limit exceeded"));
+    let line = lines.next().unwrap_or_default();
     let line = line.trim_start_matches("ERROR: ");
     let line = match line.strip_prefix("<input>:") {
         Some(rest) => rest.splitn(3, ':').nth(2).unwrap_or(rest).trim(),

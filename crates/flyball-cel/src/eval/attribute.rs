@@ -92,10 +92,10 @@ impl<'a> Machine<'a, '_> {
         optional: bool,
     ) -> Result<Option<Value<'a>>, EvalError> {
         let selected = match &qualifier.key {
-            QualifierKey::Field(name) => select_field(value, name, self.presence(value, optional)),
+            QualifierKey::Field(name) => self.select_field(value, name, self.presence(value, optional)),
             QualifierKey::Const(key) => select(value, key, self.presence(value, optional)),
             QualifierKey::Test(name) => {
-                let found = select_field(value, name, self.presence(value, true)).map(|found| found.is_some());
+                let found = self.select_field(value, name, self.presence(value, true)).map(|found| found.is_some());
                 if !optional || found == Ok(true) {
                     self.charge(1)?;
                 }
@@ -111,6 +111,24 @@ impl<'a> Machine<'a, '_> {
             self.charge(1)?;
         }
         selected
+    }
+
+    fn select_field(&self, value: &Value<'a>, name: &Arc<str>, optional: bool) -> Result<Option<Value<'a>>, EvalError> {
+        match value {
+            Value::Map(map) => {
+                let found = match map {
+                    Map::Lazy(type_name) => self.activation.resolve_field(type_name, name).transpose()?,
+                    map => map.find_text(name)?,
+                };
+                match found {
+                    None if !optional => Err(missing_field(map, name)),
+                    found => Ok(found),
+                }
+            }
+            Value::List(_) => Err(EvalError::new("unsupported index type 'string' in list")),
+            _ if optional => Ok(None),
+            _ => Err(no_such_key(name)),
+        }
     }
 }
 
@@ -161,18 +179,6 @@ fn absent<'a>(attribute: &Attribute) -> Value<'a> {
 
 fn no_such_key(key: &dyn std::fmt::Display) -> EvalError {
     EvalError::of(ErrorKind::NoSuchKey, format!("no such key: {key}"))
-}
-
-fn select_field<'a>(value: &Value<'a>, name: &Arc<str>, optional: bool) -> Result<Option<Value<'a>>, EvalError> {
-    match value {
-        Value::Map(map) => match map.find_text(name)? {
-            None if !optional => Err(missing_field(map, name)),
-            found => Ok(found),
-        },
-        Value::List(_) => Err(EvalError::new("unsupported index type 'string' in list")),
-        _ if optional => Ok(None),
-        _ => Err(no_such_key(name)),
-    }
 }
 
 fn missing_field(map: &Map<'_>, name: &str) -> EvalError {

@@ -19,6 +19,8 @@ pub enum Map<'a> {
     Entries(Arc<Entries<'a>>),
     /// A message of the type with this name.
     Named(Arc<str>, Arc<Entries<'a>>),
+    /// An object of the type with this name, whose fields the activation resolves when they are selected.
+    Lazy(Arc<str>),
 }
 
 /// The entries of a map made during evaluation, in the order in which they came.
@@ -178,6 +180,7 @@ impl<'a> Map<'a> {
         match self {
             Map::Json(entries, _) => entries.len(),
             Map::Entries(entries) | Map::Named(_, entries) => entries.entries.len(),
+            Map::Lazy(_) => 0,
         }
     }
 
@@ -210,6 +213,7 @@ impl<'a> Map<'a> {
                 _ => Err(EvalError::no_such_overload()),
             },
             Map::Entries(entries) | Map::Named(_, entries) => entries.find(key),
+            Map::Lazy(_) => Ok(None),
         }
     }
 
@@ -218,6 +222,7 @@ impl<'a> Map<'a> {
         match self {
             Map::Json(entries, shape) => find_json(entries, shape, key),
             Map::Entries(entries) | Map::Named(_, entries) => entries.find(&Value::text(key)),
+            Map::Lazy(_) => Ok(None),
         }
     }
 
@@ -230,6 +235,7 @@ impl<'a> Map<'a> {
             Map::Entries(entries) | Map::Named(_, entries) => {
                 entries.entries.iter().map(|(key, _)| key.clone()).collect()
             }
+            Map::Lazy(_) => Vec::new(),
         }
     }
 
@@ -238,6 +244,7 @@ impl<'a> Map<'a> {
         let (json, made) = match self {
             Map::Json(entries, shape) => (Some((*entries, *shape)), None),
             Map::Entries(entries) | Map::Named(_, entries) => (None, Some(entries.entries.iter().cloned().map(Ok))),
+            Map::Lazy(_) => (None, None),
         };
         let json = json.into_iter().flat_map(|(entries, shape)| {
             entries.keys().filter_map(|key| {
@@ -252,7 +259,7 @@ impl<'a> Map<'a> {
     pub(crate) fn shape(&self) -> Option<&'a Shape> {
         match self {
             Map::Json(_, shape) => (!shape.is_any()).then_some(shape),
-            Map::Entries(_) | Map::Named(..) => None,
+            Map::Entries(_) | Map::Named(..) | Map::Lazy(_) => None,
         }
     }
 }
