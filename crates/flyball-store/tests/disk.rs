@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use flyball_store::{Error, Expect, Op, Options, Range, Store, Value};
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
+use futures::FutureExt;
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, pin::pin, time::Duration};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -272,6 +273,45 @@ async fn what_is_not_in_memory_is_not_read_after_the_end() {
     let store = Store::open(directory.path()).await.unwrap();
     assert_eq!(store.get("/a").await.unwrap().unwrap().value, "one");
     store.close().await;
+}
+
+/// Reads of the disk run on the blocking pool: while its only thread is busy, none of them completes.
+#[test]
+fn what_is_on_disk_is_not_read_on_the_threads_of_the_runtime() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let store = Options { memory_bytes: 0, ..Options::default() }.open(directory.path()).await.unwrap();
+        put(&store, "/a", "one").await;
+        put(&store, "/b", "two").await;
+        let (release, busy) = std::sync::mpsc::channel::<()>();
+        let occupied = tokio::task::spawn_blocking(move || busy.recv().ok());
+        let mut watch = store.watch("", 0).await.unwrap();
+        let delete = vec![Op::delete("/b", Expect::Revision(1))];
+        let (mut get, mut range) = (pin!(store.get("/a")), pin!(store.range(Range::default())));
+        let (mut refused, mut next) = (pin!(store.commit(delete)), pin!(watch.next()));
+
+        assert!(get.as_mut().now_or_never().is_none() && range.as_mut().now_or_never().is_none());
+        assert!(next.as_mut().now_or_never().is_none() && refused.as_mut().now_or_never().is_none());
+        // The writer has evaluated the delete when it has answered this: only reading the current value is left.
+        store.health().await;
+        assert!(refused.as_mut().now_or_never().is_none());
+
+        release.send(()).unwrap();
+        occupied.await.unwrap();
+        assert_eq!(get.await.unwrap().unwrap().value, "one");
+        assert_eq!(range.await.unwrap().entries.len(), 2);
+        assert_eq!(next.await.unwrap().unwrap().revision, 1);
+        let Err(Error::Conflict { current: Some(current), .. }) = refused.await else {
+            panic!("the revision is another one")
+        };
+        assert_eq!(current.value, "two");
+        store.close().await;
+    });
 }
 
 /// The permissions of a file or directory.

@@ -65,3 +65,26 @@ impl Presented {
         User::of(leaf).ok_or(CertificateError::NoUser)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authn::identity::Authority;
+    use crate::http::tls::Tls;
+    use rustls::pki_types::pem::PemObject;
+
+    #[tokio::test]
+    async fn a_certificate_that_expires_during_a_connection_is_refused() {
+        let (authority, ada) = (Authority::generate().unwrap(), User::new("ada", ["staff"]));
+        let credential = authority.client(&ada).unwrap();
+        let presented = [CertificateDer::from_pem_slice(credential.certificate.as_bytes()).unwrap()];
+        let tls = Tls::new(&authority, &[]).unwrap();
+        let certificate = tls.client_certificate(Some(&presented)).unwrap();
+        let now = Timestamp::now();
+
+        assert_eq!(certificate.verify(now), Ok(ada));
+
+        let after_expiry = now + SignedDuration::from_hours(24 * 365 * 11);
+        assert!(matches!(certificate.verify(after_expiry), Err(CertificateError::Untrusted(_))));
+    }
+}

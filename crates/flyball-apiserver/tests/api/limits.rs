@@ -85,14 +85,21 @@ async fn many_owner_references_take_time_in_proportion() {
         json!({"metadata": {"name": "a", "ownerReferences": owners}})
     };
     let path = format!("{MAPS}?dryRun=All");
-    let mut took = Vec::new();
-    for count in [2_000, 16_000] {
+    let measure = async |count: usize| {
         let started = std::time::Instant::now();
         assert_eq!(server.post(&path, object(count)).await.code, 201);
-        took.push(started.elapsed());
+        started.elapsed()
+    };
+    // Eight times as many take eight times as long, give or take; in quadratic time it is sixty-four. Of several
+    // measurements the shortest counts, so that a busy machine does not decide.
+    let mut took = [std::time::Duration::MAX; 2];
+    for _ in 0..5 {
+        took = [took[0].min(measure(2_000).await), took[1].min(measure(16_000).await)];
+        if took[1] < took[0] * 30 {
+            return;
+        }
     }
-    // Eight times as many take eight times as long, give or take; in quadratic time it is sixty-four.
-    assert!(took[1] < took[0] * 30, "{took:?}");
+    panic!("{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

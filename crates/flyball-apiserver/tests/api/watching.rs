@@ -2,6 +2,7 @@
 
 use crate::ask::Server;
 use serde_json::json;
+use std::sync::atomic::Ordering;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -80,20 +81,23 @@ async fn a_watch_from_too_long_ago_is_told_so_in_an_event() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_begins_with_more_objects_than_are_read_together() {
-    let server = Server::start().await;
+    let (store, ranges) = crate::slow_store::counting(&flyball_store::Store::memory());
+    let server = Server::over(store).await;
     for index in 0..2100 {
         server.post(MAPS, json!({"metadata": {"name": format!("map-{index:04}")}})).await;
     }
+    let before = ranges.load(Ordering::SeqCst);
+    let reads = || ranges.load(Ordering::SeqCst) - before;
 
     let mut watch = server.watch(&format!("{MAPS}?watch=true")).await;
-    assert_eq!(watch.words().await, "ADDED map-0000");
+    assert_eq!((watch.words().await.as_str(), reads()), ("ADDED map-0000", 1));
     // What happens while the state is sent comes after it.
     server.delete(&format!("{MAPS}/map-2000"), json!(null)).await;
 
     for index in 1..2100 {
         assert_eq!(watch.words().await, format!("ADDED map-{index:04}"));
     }
-    assert_eq!(watch.words().await, "DELETED map-2000");
+    assert_eq!((watch.words().await.as_str(), reads()), ("DELETED map-2000", 3));
 }
 
 #[tokio::test(start_paused = true)]
