@@ -19,16 +19,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
-/// The document of one version: its hash is known before it is built.
+/// The document of one version; its hash is computed without building it.
 pub(crate) struct OpenApi {
     hash: String,
     document: OnceLock<Document>,
 }
 
-/// Documents of versions that have built-in kinds only: the same in every server of a process.
+/// The documents of versions with built-in kinds only, shared by all servers of a process.
 static BUILT_IN: LazyLock<Mutex<BTreeMap<String, Arc<OpenApi>>>> = LazyLock::new(Mutex::default);
 
-/// Answers `/openapi/v3` and what is below it.
+/// Handles `/openapi/v3` and the paths below it.
 pub(crate) fn respond(served: &Served, path: &[&str], request: &Request<'_>) -> Response<Body> {
     let (group, version) = match path {
         [] => return index(served),
@@ -74,7 +74,7 @@ fn open_api<'a>(group: &Group, version: &'a Version) -> &'a OpenApi {
     })
 }
 
-/// Everything that the document of a version with custom resources is made from.
+/// The input of the document of a version with custom resources, for its hash.
 fn identity(key: &str, version: &Version) -> String {
     let mut identity = format!("{} {key}", version::git_version());
     let mut add = |kind: &Arc<Kind>| {

@@ -1,5 +1,5 @@
-//! What built-in kinds default, take back and check beyond their types, a file per kind or family.
-//! The facts are those of `pkg/apis/*/v1/defaults.go` and `pkg/registry` in Kubernetes.
+//! Defaulting, preparation and validation of built-in kinds beyond their types, one file per kind or family.
+//! Follows `pkg/apis/*/v1/defaults.go`, `pkg/apis/*/validation` and `pkg/registry` in Kubernetes.
 
 pub mod autoscaler;
 pub mod batch;
@@ -29,7 +29,7 @@ pub mod workload;
 
 use serde_json::{Map, Value};
 
-/// Fills in a field that is absent, if the object is one.
+/// Sets an absent field; does nothing if the value is not an object.
 fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()
         && members.get(field).is_none_or(Value::is_null)
@@ -38,7 +38,7 @@ fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     }
 }
 
-/// Fills in a field that is absent, or zero where Go cannot tell zero from absent.
+/// Sets a field that is absent, or zero where Go does not distinguish zero from absent.
 fn fill_zero(object: &mut Value, field: &str, value: impl Into<Value>) {
     let is_zero = |value: &Value| value == 0 || value == "";
     if let Some(members) = object.as_object_mut()
@@ -49,14 +49,14 @@ fn fill_zero(object: &mut Value, field: &str, value: impl Into<Value>) {
     fill(object, field, value);
 }
 
-/// Writes a field, if the object is one.
+/// Sets a field; does nothing if the value is not an object.
 fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut() {
         members.insert(field.to_owned(), value.into());
     }
 }
 
-/// An object in a field, made if it is not one.
+/// The object in a field; replaces any other value by an empty object.
 fn at<'a>(object: &'a mut Value, field: &str) -> &'a mut Value {
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -68,7 +68,7 @@ fn at<'a>(object: &'a mut Value, field: &str) -> &'a mut Value {
     value
 }
 
-/// An object in a field, if it is there.
+/// The object in a field, if there is one.
 fn within<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     object.get_mut(field).filter(|value| value.is_object())
 }

@@ -38,7 +38,7 @@ pub(crate) fn find<'a>(definition: &'a Value, kind: &str) -> Option<&'a Value> {
         .find(|condition| condition["type"] == kind)
 }
 
-/// Marks a definition whose objects are to go before it does.
+/// Marks a definition for deletion: adds the finalizer under which its objects are deleted first.
 // apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go, Delete
 pub(crate) fn terminate(definition: &mut Value, now: &str) {
     if !object::finalizers(definition).contains(&FINALIZER) {

@@ -1,4 +1,4 @@
-//! From the body of a request to an object of the kind that the path names.
+//! Decodes the body of a request as an object of the kind that the path names.
 
 mod custom;
 
@@ -12,7 +12,7 @@ use flyball_schema::protobuf::{self, Envelope};
 use flyball_schema::schema::Node;
 use serde_json::Value;
 
-/// Decodes the body as an object of the request's kind, and deals with unknown and duplicate fields.
+/// Decodes the body as an object of the request's kind. `fieldValidation` decides about unknown and duplicate fields.
 pub(crate) fn object(request: &ResourceRequest, options: &WriteOptions) -> Result<Value> {
     let resource = &request.kind.resource;
     match (&request.kind.custom, request.kind.node()) {
@@ -29,7 +29,7 @@ pub(crate) fn as_type(
     own_version: &str,
     validation: FieldValidation,
 ) -> Result<Value> {
-    let given = Given::read(request, own_kind)?;
+    let given = Parsed::read(request, own_kind)?;
     let meta = given.type_meta().map_err(|error| unrecognized(request, own_kind, error))?;
     let kind = if meta.kind.is_empty() {
         own_kind.to_owned()
@@ -52,26 +52,26 @@ pub(crate) fn as_type(
     Ok(value)
 }
 
-/// A body whose type has not been applied to it.
-enum Given<'a> {
+/// A body that is parsed, but not yet decoded as a type.
+enum Parsed<'a> {
     Text(Document),
     Protobuf(Envelope<'a>),
 }
 
-impl<'a> Given<'a> {
-    fn read(request: &'a ResourceRequest, own_kind: &str) -> Result<Given<'a>> {
+impl<'a> Parsed<'a> {
+    fn read(request: &'a ResourceRequest, own_kind: &str) -> Result<Parsed<'a>> {
         match negotiate::body(&request.headers)? {
             Encoding::Protobuf => Envelope::read(&request.body)
-                .map(Given::Protobuf)
+                .map(Parsed::Protobuf)
                 .map_err(|error| unrecognized(request, own_kind, error)),
-            _ => document(request, own_kind).map(Given::Text),
+            _ => document(request, own_kind).map(Parsed::Text),
         }
     }
 
     fn type_meta(&self) -> Result<TypeMeta, DecodeError> {
         match self {
-            Given::Text(document) => document.type_meta(),
-            Given::Protobuf(envelope) => Ok(TypeMeta {
+            Parsed::Text(document) => document.type_meta(),
+            Parsed::Protobuf(envelope) => Ok(TypeMeta {
                 api_version: envelope.api_version.clone(),
                 kind: envelope.kind.clone(),
             }),
@@ -80,8 +80,8 @@ impl<'a> Given<'a> {
 
     fn typed(self, node: Node<'_>) -> Result<Decoded, String> {
         match self {
-            Given::Text(document) => document.typed(node).map_err(|error| error.to_string()),
-            Given::Protobuf(envelope) => match protobuf::decode(envelope.raw, node) {
+            Parsed::Text(document) => document.typed(node).map_err(|error| error.to_string()),
+            Parsed::Protobuf(envelope) => match protobuf::decode(envelope.raw, node) {
                 Ok(value) => Ok(Decoded { value, complaints: Vec::new() }),
                 Err(error) => Err(error.to_string()),
             },
@@ -93,7 +93,7 @@ fn document(request: &ResourceRequest, own_kind: &str) -> Result<Document> {
     let document = match negotiate::body(&request.headers)? {
         Encoding::Json => Document::json(&request.body),
         Encoding::Yaml => Document::yaml(&request.body),
-        // The real server closes the connection.
+        // kube-apiserver closes the connection.
         Encoding::Protobuf => return Err(Status::unsupported_media_type(&negotiate::OBJECTS[..2])),
     };
     document.map_err(|error| unrecognized(request, own_kind, error))
@@ -111,7 +111,7 @@ fn unfit(own_kind: &str, given: &str, api_version: &str, why: String) -> Status 
     Status::bad_request(format!("{given} in version {version:?} cannot be handled as a {own_kind}: {why}"))
 }
 
-/// What Go's scheme says of an object of another kind: it does not know it, or cannot convert it.
+/// The error of Go's scheme for an object of another kind: the kind is not registered, or cannot be converted.
 fn wrong_kind(request: &ResourceRequest, own: (&str, &str), given: (&str, &str)) -> Status {
     let (group, version) = given.1.rsplit_once('/').unwrap_or(("", given.1));
     let served = request.server.registry().served();
@@ -136,7 +136,7 @@ fn wrong_kind(request: &ResourceRequest, own: (&str, &str), given: (&str, &str))
     unfit(own.0, given.0, given.1, why)
 }
 
-/// What Go says of a kind that it knows, and cannot make another of.
+/// The message of Go's scheme for a registered kind that it cannot convert.
 fn no_conversion(own: (&str, &str), given: (&str, &str)) -> String {
     let version = given.1.rsplit('/').next().unwrap_or_default();
     let internal = own
@@ -146,7 +146,7 @@ fn no_conversion(own: (&str, &str), given: (&str, &str)) -> String {
     format!("converting ({version}.{}) to ({internal}.{}): unknown conversion", given.0, own.0)
 }
 
-/// A value as a value of a kind, with what is unknown gone and named.
+/// Coerces a value to a kind: removes unknown fields, and returns a message for each.
 pub(crate) fn value(kind: &Kind, mut value: Value) -> Result<(Value, Vec<String>), String> {
     let (own_kind, own_version) = (&*kind.resource.kind, kind.resource.api_version());
     match (&kind.custom, kind.node()) {
@@ -168,12 +168,12 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The body of a merge patch, and what strictness has against it.
+/// Decodes the body of a merge patch; returns also the violations of strict decoding.
 pub(crate) fn merge_patch(body: &[u8]) -> Result<(Value, Vec<String>)> {
     object_patch(body, |why| Status::bad_request(format!("error decoding patch: {why}")))
 }
 
-/// The body of a strategic merge patch, and what strictness has against it.
+/// Decodes the body of a strategic merge patch; returns also the violations of strict decoding.
 pub(crate) fn strategic_patch(body: &[u8]) -> Result<(Value, Vec<String>)> {
     object_patch(body, Status::bad_request::<String>)
 }
@@ -194,7 +194,7 @@ fn object_patch(body: &[u8], refused: impl Fn(String) -> Status) -> Result<(Valu
     )))
 }
 
-/// The configuration in the body of an apply, and what strictness has against it.
+/// Decodes the configuration in the body of an apply; returns also the violations of strict decoding.
 pub(crate) fn configuration(request: &ResourceRequest) -> Result<(Value, Vec<String>)> {
     let decoded = Document::yaml(&request.body).and_then(Document::untyped);
     let decoded = decoded.map_err(|error| match error {
@@ -206,7 +206,7 @@ pub(crate) fn configuration(request: &ResourceRequest) -> Result<(Value, Vec<Str
     Ok((decoded.value, decoded.complaints))
 }
 
-/// Warns of unknown and duplicate fields, or fails because of them, as the client wishes.
+/// Reports unknown and duplicate fields as `fieldValidation` says: as warnings, as an error, or not at all.
 pub(crate) fn report(
     request: &ResourceRequest,
     validation: FieldValidation,
@@ -224,7 +224,7 @@ pub(crate) fn report(
     }
 }
 
-/// Gives the object the namespace of the request, and refuses another.
+/// Sets the namespace of the object to that of the request; refuses an object of another namespace.
 // apiserver/pkg/registry/rest/meta.go, EnsureObjectNamespaceMatchesRequestNamespace
 pub(crate) fn check_namespace(request: &ResourceRequest, object: &mut Value) -> Result<()> {
     let wanted = request.namespace().unwrap_or_default();
@@ -243,7 +243,7 @@ pub(crate) fn check_namespace(request: &ResourceRequest, object: &mut Value) -> 
     Ok(())
 }
 
-/// Refuses an object of another name than the path has.
+/// Refuses an object whose name is not the one in the path.
 pub(crate) fn check_name(request: &ResourceRequest, object: &Value) -> Result<()> {
     let name = request.name();
     match object::name(object) {

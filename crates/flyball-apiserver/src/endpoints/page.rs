@@ -1,4 +1,4 @@
-//! Which revision a list shows, and where its next page begins.
+//! Pagination of lists: the revision that a list is read at, and the continue token.
 
 use crate::request::context::ResourceRequest;
 use crate::request::options::list::resource_version;
@@ -11,11 +11,11 @@ use flyball_schema::decode::{DecodeError, Document};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How long a reader waits for a revision that is yet to come.
+/// How long a read waits for a revision that the store has not reached.
 // apiserver/pkg/storage/cacher/watch_cache.go, blockTimeout
-const PATIENCE: Duration = Duration::from_secs(3);
+const MAX_WAIT: Duration = Duration::from_secs(3);
 
-/// Where a list begins, and at which revision.
+/// The first key of a list, and its revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     /// The revision; the latest if none.
@@ -36,7 +36,7 @@ struct Token {
 }
 
 impl Page {
-    /// Reads where a list begins, and waits for the revision if it is yet to come.
+    /// Reads the position of a list from its options; waits until the store has reached the requested revision.
     pub async fn read(request: &ResourceRequest, options: &ListOptions, prefix: &[u8]) -> Result<Page> {
         if let Some(token) = &options.continue_ {
             return Page::continued(options, token, prefix);
@@ -89,20 +89,20 @@ impl Page {
     }
 }
 
-/// The token with which a list goes on after a key; -1 stands for whatever revision is the latest then.
+/// The token that continues a list after a key; a revision of -1 stands for the latest one at that time.
 pub(crate) fn token(revision: i64, last: &[u8], prefix: &[u8]) -> String {
     let start = String::from_utf8_lossy(&last[prefix.len()..]).into_owned() + "\0";
     let token = Token { v: "meta.k8s.io/v1".to_owned(), rv: revision, start };
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("a token is plain JSON"))
 }
 
-/// Waits for a revision that is yet to come, but not for long.
+/// Waits at most [`MAX_WAIT`] until the store has reached a revision.
 pub(crate) async fn wait_for(request: &ResourceRequest, revision: u64) -> Result<()> {
     let store = request.store();
     if revision <= store.revision() {
         return Ok(());
     }
-    match tokio::time::timeout(PATIENCE, store.reached(revision)).await {
+    match tokio::time::timeout(MAX_WAIT, store.reached(revision)).await {
         Ok(()) => Ok(()),
         Err(_) => Err(Status::resource_version_too_large(revision, store.revision())),
     }

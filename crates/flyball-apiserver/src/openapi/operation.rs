@@ -1,11 +1,11 @@
-//! One operation on a path: what it is called, takes and answers.
+//! One operation of a path: its id, parameters, request body and responses.
 
 use crate::openapi::schema::{Components, reference};
 use crate::registry::Kind;
 use flyball_schema::resource::Subresource;
 use serde_json::{Map, Value, json};
 
-/// Where an operation looks for objects.
+/// The scope of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The kind has no namespaces.
@@ -39,7 +39,7 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// The operation that lists the kinds of a version, by one of them.
+    /// The operation that lists the resources of a version, given one of its kinds.
     pub fn discovery(kind: &'a Kind) -> Operation<'a> {
         Operation::new(kind, "discovery", Scope::Cluster)
     }
@@ -49,17 +49,17 @@ impl<'a> Operation<'a> {
         Operation { subresource: Some(subresource), ..self }
     }
 
-    /// It answers with a value of that type.
+    /// Sets the type of the response.
     pub fn answers(self, name: &'a str) -> Operation<'a> {
         Operation { answer: Some(name), ..self }
     }
 
-    /// It takes and answers with values of that type.
+    /// Sets the type of the request body and of the response.
     pub fn carries(self, name: &'a str) -> Operation<'a> {
         Operation { body: Some(name), answer: Some(name), ..self }
     }
 
-    /// The operation in OpenAPI's words.
+    /// The OpenAPI operation object.
     pub fn describe(&self, components: &mut Components) -> Value {
         let mut operation =
             json!({"tags": [self.tag()], "operationId": self.id(), "responses": self.responses(components)});
@@ -127,11 +127,11 @@ impl<'a> Operation<'a> {
         format!("{group}{}", camel(&self.kind.resource.version))
     }
 
-    /// What it takes in the query.
+    /// The query parameters.
     pub fn parameters(&self) -> Vec<Value> {
         let names: &[(&str, &str)] = match self.action {
             "list" | "watchlist" | "watch" => LIST,
-            // Of a custom resource the real server says what a method takes in general.
+            // kube-apiserver documents the generic parameters for custom resources.
             "get" if self.kind.custom.is_some() => GET,
             "deletecollection" if self.kind.custom.is_some() => LIST,
             "post" | "put" => WRITE,
@@ -150,7 +150,7 @@ impl<'a> Operation<'a> {
             "patch" => {
                 let schema = json!({"schema": reference(PATCH_TYPE)});
                 components.refer(PATCH_TYPE);
-                // Nobody knows the keys of a custom resource's lists.
+                // A strategic merge patch needs merge keys, which custom resources do not have.
                 let offered = &PATCH_TYPES[usize::from(self.kind.custom.is_some())..];
                 let content: Map<String, Value> =
                     offered.iter().map(|media_type| ((*media_type).to_owned(), schema.clone())).collect();
@@ -164,7 +164,7 @@ impl<'a> Operation<'a> {
         Some(json!({"content": self.contents(name)}))
     }
 
-    /// A body: built-in kinds leave its encoding open, custom ones do not.
+    /// A request body: of any media type for built-in kinds, of the supported ones for custom kinds.
     fn contents(&self, name: &str) -> Value {
         match self.kind.custom {
             None => json!({"*/*": {"schema": reference(name)}}),
@@ -204,7 +204,7 @@ impl<'a> Operation<'a> {
 
 const PATCH_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
-/// The patches that the server takes; the first is for built-in kinds only.
+/// The media types of patches; the first is for built-in kinds only.
 const PATCH_TYPES: [&str; 4] = [
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",

@@ -1,4 +1,4 @@
-//! The paths of a kind: its collection, one object, each subresource, and the older way to watch.
+//! The paths of a kind: collection, object, subresources, and the deprecated watch paths.
 
 use crate::openapi::operation::{Operation, Scope};
 use crate::openapi::schema::{Components, Names};
@@ -6,7 +6,7 @@ use crate::registry::Kind;
 use flyball_schema::resource::Subresource;
 use serde_json::{Map, Value, json};
 
-/// The paths of a document, as far as they are known.
+/// The paths of a document under construction.
 pub struct Paths<'a> {
     base: String,
     components: &'a mut Components,
@@ -24,7 +24,7 @@ impl<'a> Paths<'a> {
         self.paths
     }
 
-    /// Adds the path that lists the kinds themselves.
+    /// Adds the path that lists the resources of the version.
     pub fn discovery(&mut self, kind: &Kind) {
         let list = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList";
         self.components.refer_kind(list, "", "v1", "APIResourceList");
@@ -96,7 +96,7 @@ impl<'a> Paths<'a> {
         self.place(path, verbs.map(operation).collect(), parameters(kind.resource.namespaced, true));
     }
 
-    /// Before lists could be watched, there were paths to watch.
+    /// Adds the deprecated paths below `/watch/`.
     fn watches(&mut self, kind: &Kind, scope: Scope, below: &str) {
         let event = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
         self.components.refer_watch_event(event);
@@ -116,7 +116,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Adds a path. What all its operations take is said once, of the path.
+    /// Adds a path. Parameters that all its operations share are listed once, at the path.
     fn place(&mut self, path: String, operations: Vec<(&str, Operation<'_>)>, mut parameters: Vec<Value>) {
         let mut item = Map::new();
         if let [(_, operation)] = &operations[..] {
@@ -153,7 +153,7 @@ fn can(kind: &Kind, verb: &str) -> bool {
     kind.resource.verbs.iter().any(|known| &**known == verb)
 }
 
-/// What the type of a subresource is called; none if it is a stream of bytes.
+/// The name of a subresource's type; none for a stream of bytes.
 fn type_name(kind: &Kind, subresource: &Subresource, components: &mut Components) -> Option<String> {
     if subresource.kind == kind.resource.kind {
         return Some(components.kind(kind).object);

@@ -32,7 +32,7 @@ impl Components {
         }
     }
 
-    /// Adds the types of a kind and says what they are called.
+    /// Adds the types of a kind, and returns their names.
     pub fn kind(&mut self, kind: &Kind) -> Names {
         let resource = &kind.resource;
         let object = match &kind.custom {
@@ -64,13 +64,13 @@ impl Components {
         json!({"allOf": [reference(name)]})
     }
 
-    /// Adds a built-in type and says which kind it is.
+    /// Adds a built-in type with its group, version and kind.
     pub fn refer_kind(&mut self, name: &str, group: &str, version: &str, kind: &str) {
         self.add(name);
         self.mark(name, group, version, kind);
     }
 
-    /// Adds the type of watch events; it is a kind of every group.
+    /// Adds the type of watch events, which is a kind of every group.
     pub fn refer_watch_event(&mut self, name: &str) {
         let (group, version) = (self.group.clone(), self.version.clone());
         self.refer_kind(name, "", "v1", "WatchEvent");
@@ -109,7 +109,7 @@ impl Components {
         self.schemas.insert(name.to_owned(), schema);
     }
 
-    /// Says of a type that it is a kind.
+    /// Adds `x-kubernetes-group-version-kind` to a type.
     fn mark(&mut self, name: &str, group: &str, version: &str, kind: &str) {
         let Some(schema) = self.schemas.get_mut(name) else {
             return;
@@ -122,7 +122,7 @@ impl Components {
         }
     }
 
-    /// A type where it is used: by name if it has one.
+    /// The schema of a use of a type: a reference if the type has a name.
     fn value(&mut self, node: Node<'_>) -> Value {
         let mut schema = match node.schema().name.as_deref() {
             None => self.form(node),
@@ -138,7 +138,7 @@ impl Components {
         schema
     }
 
-    /// A type inside a list or a map: where Go has no pointer, its zero value is the default.
+    /// The schema of the items of a list or map: where Go has no pointer, the zero value is the default.
     fn element(&mut self, node: Node<'_>) -> Value {
         let zero = match (&node.schema().form, &node.schema().name) {
             (Form::String, None) if node.format.is_none() => json!(""),
@@ -155,7 +155,7 @@ impl Components {
         schema
     }
 
-    /// What a type's values look like.
+    /// The schema of a type's values.
     fn form(&mut self, node: Node<'_>) -> Value {
         let mut schema = match &node.schema().form {
             Form::Any => json!({}),
@@ -199,7 +199,7 @@ impl Components {
 
     fn field(&mut self, node: Node<'_>, field: &Field) -> Value {
         let mut schema = self.value(node.at(field.schema));
-        // nothing may stand beside a bare reference
+        // OpenAPI 3.0 ignores siblings of `$ref`.
         if let Some(name) = schema.get("$ref").cloned() {
             schema = json!({"allOf": [{"$ref": name}]});
         }
@@ -247,7 +247,7 @@ fn custom_name(kind: &Kind) -> String {
     format!("{}.{}.{}", group.join("."), kind.resource.version, kind.resource.kind)
 }
 
-/// A schema as its author wrote it, with what is implied written out.
+/// A schema as its author wrote it, with the `anyOf` that `x-kubernetes-int-or-string` implies.
 fn published(mut schema: Value) -> Value {
     if schema["x-kubernetes-int-or-string"] == true && schema.get("anyOf").is_none() && schema.get("allOf").is_none() {
         schema["anyOf"] = json!([{"type": "integer"}, {"type": "string"}]);

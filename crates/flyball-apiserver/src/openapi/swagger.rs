@@ -1,5 +1,5 @@
-//! `/openapi/v2`: a document that defines nothing. Types are told by OpenAPI v3 alone; kubectl asks here for kinds that it
-//! does not find there, and takes a missing document, unlike an empty one, for a broken server.
+//! `/openapi/v2`: an empty document. Types are published as OpenAPI v3 only; kubectl falls back to v2 for kinds that v3
+//! lacks, and fails if that document is missing, but not if it is empty.
 
 use crate::encoding::negotiate;
 use crate::{Body, version};
@@ -10,7 +10,7 @@ use serde_json::json;
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const TITLE: &str = "Kubernetes";
 
-/// Answers in JSON, or in the protobuf that Go clients insist on.
+/// Responds in JSON, or in protobuf, which Go clients require.
 pub fn respond(headers: &HeaderMap) -> Response<Body> {
     let json = || {
         json!({"swagger": "2.0", "info": info(), "paths": {}, "definitions": {}})

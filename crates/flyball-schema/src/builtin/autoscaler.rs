@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers: stored as v2, shown as v1 too.
+//! HorizontalPodAutoscalers: stored as v2, also served as v1.
 
 mod metric;
 mod validate;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 pub use validate::{validate, validate_status};
 
-/// Where v1 keeps what it has no field for.
+/// The annotations in which v1 keeps the fields of v2 that it lacks.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 
-/// Fills in what an autoscaler leaves out.
+/// Sets the defaults of an autoscaler.
 // pkg/apis/autoscaling/v2/defaults.go
 pub fn default(autoscaler: &mut Value) {
     let is_v1 = autoscaler["apiVersion"] == "autoscaling/v1";
@@ -38,7 +38,7 @@ pub fn default(autoscaler: &mut Value) {
     }
 }
 
-/// Gives a new autoscaler its first status.
+/// Sets the initial status of a new autoscaler.
 pub fn prepare(autoscaler: &mut Value, live: Option<&Value>) {
     if live.is_none() && autoscaler["apiVersion"] != "autoscaling/v1" {
         set(autoscaler, "status", json!({"desiredReplicas": 0, "currentMetrics": null}));
@@ -51,7 +51,7 @@ fn is_cpu(metric: &Value) -> bool {
         && metric["resource"]["target"]["type"] == "Utilization"
 }
 
-/// From v2 to v1: the target of the CPU is a field, other metrics an annotation.
+/// Converts v2 to v1: the CPU target becomes a field, other metrics an annotation.
 // pkg/apis/autoscaling/v1/conversion.go
 pub fn to_v1(autoscaler: &mut Value) {
     let spec = at(autoscaler, "spec");
@@ -73,7 +73,7 @@ pub fn to_v1(autoscaler: &mut Value) {
     autoscaler["status"] = json!({"currentReplicas": current, "desiredReplicas": desired});
 }
 
-/// From v1 to v2.
+/// Converts v1 to v2.
 pub fn to_v2(autoscaler: &mut Value) {
     let annotations = meta::metadata_mut(autoscaler).get_mut("annotations").and_then(Value::as_object_mut);
     let kept = annotations.and_then(|annotations| annotations.remove(METRICS));
@@ -96,7 +96,7 @@ pub fn to_v2(autoscaler: &mut Value) {
     fill(at(autoscaler, "status"), "currentMetrics", Value::Null);
 }
 
-/// The form in which rules look at an autoscaler.
+/// The autoscaler as v2, which validation expects.
 fn as_v2(autoscaler: &Value) -> Value {
     let mut object = autoscaler.clone();
     if object["apiVersion"] == "autoscaling/v1" {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub use status::validate_job_status;
 pub use validate::{validate_cron_job, validate_job};
 
-/// Fills in what a Job leaves out.
+/// Sets the defaults of a Job.
 // pkg/apis/batch/v1/defaults.go
 pub fn default_job(object: &mut Value) {
     let spec = at(object, "spec");
@@ -45,7 +45,7 @@ fn default_policy(spec: &mut Value) {
     }
 }
 
-/// A Job without labels has those of its template.
+/// A Job without labels gets those of its template.
 fn label(object: &mut Value) {
     let labels = object["spec"]["template"]["metadata"]["labels"].clone();
     let is_empty = |labels: &Value| labels.as_object().is_none_or(Map::is_empty);
@@ -54,7 +54,7 @@ fn label(object: &mut Value) {
     }
 }
 
-/// Fills in what a CronJob leaves out.
+/// Sets the defaults of a CronJob.
 pub fn default_cron_job(object: &mut Value) {
     let spec = at(object, "spec");
     fill(spec, "concurrencyPolicy", "Allow");
@@ -66,7 +66,7 @@ pub fn default_cron_job(object: &mut Value) {
     default_policy(at(at(spec, "jobTemplate"), "spec"));
 }
 
-/// The labels by which a Job finds its pods.
+/// The labels in the generated selector of a Job.
 fn generated_labels(object: &Value) -> Value {
     let (uid, name) = (meta::text(object, "uid"), meta::name(object));
     json!({
@@ -77,7 +77,7 @@ fn generated_labels(object: &Value) -> Value {
     })
 }
 
-/// Gives a new Job the selector and labels that find its pods.
+/// Generates the selector of a new Job, and adds its labels to the pod template.
 // pkg/registry/batch/job/strategy.go, generateSelector
 pub fn prepare_job(object: &mut Value, live: Option<&Value>) {
     if live.is_some() || object["spec"]["manualSelector"] == true {
@@ -95,7 +95,7 @@ pub fn prepare_job(object: &mut Value, live: Option<&Value>) {
     label(object);
 }
 
-/// Puts a value where another object has it; takes it away where the other has none.
+/// Copies a field of another object; removes it if the other has none.
 fn put(object: &mut Value, part: &str, field: &str, value: &Value) {
     let part = at(object, part);
     match (value, part.as_object_mut()) {

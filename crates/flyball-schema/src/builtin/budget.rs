@@ -5,7 +5,7 @@ use super::spot::Spot;
 use crate::violation::Violation;
 use serde_json::{Value, json};
 
-/// Finds what is wrong with a budget.
+/// Validates a budget.
 // pkg/apis/policy/validation/validation.go, ValidatePodDisruptionBudgetSpec
 pub fn validate(object: &Value, _live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -24,7 +24,7 @@ pub fn validate(object: &Value, _live: Option<&Value>) -> Vec<Violation> {
     found
 }
 
-/// A budget's spec as Go's own type shows it.
+/// A budget's spec as Go prints its internal type.
 fn shown(spec: &Value) -> Value {
     json!({
         "MinAvailable": spec["minAvailable"],
@@ -34,7 +34,7 @@ fn shown(spec: &Value) -> Value {
     })
 }
 
-/// Finds what is wrong with the status of a budget.
+/// Validates the status of a budget.
 pub fn validate_status(object: &Value, _live: &Value) -> Vec<Violation> {
     const COUNTS: [&str; 4] = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
     let mut found = Vec::new();

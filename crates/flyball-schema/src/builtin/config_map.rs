@@ -1,13 +1,13 @@
-//! ConfigMaps, and what they share with Secrets.
+//! ConfigMaps, and the validation that they share with Secrets.
 
 use crate::names;
 use crate::violation::Violation;
 use serde_json::Value;
 
-/// How many bytes all values may have together.
+/// The most bytes of all values together.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// Finds what is wrong with a ConfigMap.
+/// Validates a ConfigMap.
 // pkg/apis/core/validation/validation.go, ValidateConfigMap and ValidateConfigMapUpdate
 pub fn validate(map: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn validate_size(object: &Value, fields: &[&str]) -> Option<Violation
     (total > MOST_BYTES).then(|| Violation::too_long(path, MOST_BYTES as u64))
 }
 
-/// What an object that said it is immutable may not change.
+/// Validates an update of an object with `immutable: true`.
 pub(super) fn validate_immutable(object: &Value, live: &Value, fields: &[&str]) -> Vec<Violation> {
     if live["immutable"] != true {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions, as objects. What they define is served by `definition`.
+//! CustomResourceDefinitions as objects. The kinds that they define are handled by `definition`.
 
 use super::{at, fill, set};
 use crate::definition;
@@ -7,7 +7,7 @@ use crate::names::NameRule;
 use crate::violation::Violation;
 use serde_json::{Value, json};
 
-/// Fills in the names that follow from the kind, and that nothing is converted.
+/// Sets the names that follow from the kind, and the conversion strategy `None`.
 // apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go
 pub fn default(definition: &mut Value) {
     let spec = at(definition, "spec");
@@ -19,7 +19,7 @@ pub fn default(definition: &mut Value) {
     fill(spec, "conversion", json!({"strategy": "None"}));
 }
 
-/// Gives a new definition its first status, and notes the version in which objects are stored.
+/// Sets the initial status of a new definition, and adds the storage version to `storedVersions`.
 // apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go
 pub fn prepare(definition: &mut Value, live: Option<&Value>) {
     if live.is_none() {
@@ -43,12 +43,12 @@ pub fn prepare(definition: &mut Value, live: Option<&Value>) {
     }
 }
 
-/// Finds what is wrong with a definition.
+/// Validates a definition.
 pub fn validate(definition: &Value, live: Option<&Value>) -> Vec<Violation> {
     match live {
         Some(live) => definition::validate_update(definition, live),
         None => {
-            // What is wrong with metadata is found for every kind alike.
+            // Metadata is validated for every kind alike.
             let known = metadata::validate(&definition["metadata"], false, NameRule::Subdomain, "metadata");
             let found = definition::validate(definition);
             found.into_iter().filter(|violation| !known.contains(violation)).collect()

@@ -1,11 +1,11 @@
-//! Events: stored in the form of the core group, shown in that of `events.k8s.io` too.
+//! Events: stored in the form of the core group, also served in that of `events.k8s.io`.
 
 use super::meta;
 use super::{at, fill, set};
 use crate::violation::Violation;
 use serde_json::{Value, json};
 
-/// What the two forms call the same thing, core first.
+/// The names of the same field in the two groups, core first.
 const NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -16,7 +16,7 @@ const NAMES: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-/// From the form of `events.k8s.io` to that of the core group.
+/// Converts the form of `events.k8s.io` to that of the core group.
 // pkg/apis/events/v1/conversion.go
 pub fn to_core(event: &mut Value) {
     NAMES.iter().for_each(|(core, new)| rename(event, new, core));
@@ -29,7 +29,7 @@ pub fn to_core(event: &mut Value) {
     }
 }
 
-/// From the form of the core group to that of `events.k8s.io`.
+/// Converts the form of the core group to that of `events.k8s.io`.
 pub fn to_new(event: &mut Value) {
     NAMES.iter().for_each(|(core, new)| rename(event, core, new));
     let Some(members) = event.as_object_mut() else { return };
@@ -54,7 +54,7 @@ fn rename(event: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// Finds what is wrong with an event.
+/// Validates an event.
 // pkg/apis/core/validation/events.go
 pub fn validate(event: &Value, live: Option<&Value>) -> Vec<Violation> {
     if event["apiVersion"] == "v1" {
@@ -103,7 +103,7 @@ fn legacy(event: &Value) -> Vec<Violation> {
     }
 }
 
-/// Fills in what Go writes of an event although it is absent.
+/// Writes the absent fields of an event that Go encodes.
 pub fn default(event: &mut Value) {
     if event["apiVersion"] == "v1" {
         at(event, "involvedObject");
@@ -113,7 +113,7 @@ pub fn default(event: &mut Value) {
     }
 }
 
-/// Writes `null` for times that are absent. Nobody owns those, so this comes after `default`.
+/// Writes absent times as `null`. No field manager owns them, so this runs after `default`.
 pub fn prepare(event: &mut Value, _live: Option<&Value>) {
     let times = match event["apiVersion"] == "v1" {
         true => ["firstTimestamp", "lastTimestamp"],

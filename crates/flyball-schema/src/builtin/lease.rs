@@ -6,7 +6,7 @@ use super::within;
 use crate::violation::Violation;
 use serde_json::Value;
 
-/// Finds what is wrong with a lease.
+/// Validates a lease.
 // pkg/apis/coordination/validation/validation.go, ValidateLeaseSpec
 pub fn validate(lease: &Value, _live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -20,7 +20,7 @@ pub fn validate(lease: &Value, _live: Option<&Value>) -> Vec<Violation> {
     found
 }
 
-/// Takes back what belongs to a feature that is off by default: coordinated leader election.
+/// Drops the fields of a feature gate that is off by default: coordinated leader election.
 // pkg/registry/coordination/lease/strategy.go, dropDisabledFields
 pub fn prepare(lease: &mut Value, _live: Option<&Value>) {
     if let Some(spec) = within(lease, "spec").and_then(Value::as_object_mut) {

@@ -3,7 +3,7 @@
 use super::{at, fill, items};
 use serde_json::Value;
 
-/// Fills in what the limits of containers imply for each other.
+/// Sets the container limits that follow from each other.
 // pkg/apis/core/v1/defaults.go, SetDefaults_LimitRangeItem
 pub fn default(object: &mut Value) {
     for item in items(at(object, "spec"), "limits").filter(|item| item["type"] == "Container") {

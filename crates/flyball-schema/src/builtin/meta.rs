@@ -1,4 +1,4 @@
-//! An object's metadata, read and written.
+//! Access to an object's metadata.
 
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ pub(super) fn metadata(object: &Value) -> &Map<String, Value> {
     object["metadata"].as_object().unwrap_or(&NOTHING)
 }
 
-/// An object's metadata, to be changed; made if there is none.
+/// An object's metadata, mutable; created if there is none.
 pub(super) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     let metadata = super::at(object, "metadata");
     if !metadata.is_object() {

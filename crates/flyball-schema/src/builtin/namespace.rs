@@ -7,7 +7,7 @@ use super::spot::Spot;
 use crate::violation::Violation;
 use serde_json::{Value, json};
 
-/// The label by which selectors find a namespace.
+/// The label with the name of a namespace, for selectors.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Labels a namespace with its name.
@@ -23,7 +23,7 @@ pub fn default(namespace: &mut Value) {
     }
 }
 
-/// Finds what is wrong with a namespace.
+/// Validates a namespace.
 // pkg/apis/core/validation/validation.go, ValidateNamespace
 pub fn validate(namespace: &Value, live: Option<&Value>) -> Vec<Violation> {
     const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
@@ -46,7 +46,7 @@ pub fn validate(namespace: &Value, live: Option<&Value>) -> Vec<Violation> {
     found
 }
 
-/// Gives a new namespace its finalizer and phase; an update changes neither.
+/// Sets the finalizer and the phase of a new namespace; an update changes neither.
 // pkg/registry/core/namespace/strategy.go
 pub fn prepare(namespace: &mut Value, live: Option<&Value>) {
     if let Some(live) = live {
@@ -68,7 +68,7 @@ pub fn prepare(namespace: &mut Value, live: Option<&Value>) {
     namespace["status"] = json!({"phase": "Active"});
 }
 
-/// Whether something has still to happen before a namespace goes.
+/// Whether a namespace still has finalizers in `spec.finalizers`.
 pub fn has_finalizers(namespace: &Value) -> bool {
     namespace["spec"]["finalizers"]
         .as_array()

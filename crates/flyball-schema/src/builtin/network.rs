@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub use ingress::{validate_ingress, validate_ingress_status};
 pub use policy::validate_policy;
 
-/// Fills in which directions a NetworkPolicy governs, and the protocol of its ports.
+/// Sets the policy types of a NetworkPolicy and the protocol of its ports.
 // pkg/apis/networking/v1/defaults.go
 pub fn default_policy(object: &mut Value) {
     let spec = at(object, "spec");
@@ -30,21 +30,21 @@ pub fn default_policy(object: &mut Value) {
     }
 }
 
-/// Fills in what an IngressClass leaves out.
+/// Sets the defaults of an IngressClass.
 pub fn default_ingress_class(class: &mut Value) {
     if let Some(parameters) = within(class, "spec").and_then(|spec| within(spec, "parameters")) {
         fill(parameters, "scope", "Cluster");
     }
 }
 
-/// Fills in the protocol of the ports of Endpoints.
+/// Sets the protocol of the ports of Endpoints.
 pub fn default_endpoints(endpoints: &mut Value) {
     for subset in items(endpoints, "subsets") {
         items(subset, "ports").for_each(|port| fill(port, "protocol", "TCP"));
     }
 }
 
-/// Fills in the name and protocol of the ports of an EndpointSlice.
+/// Sets the name and protocol of the ports of an EndpointSlice.
 // pkg/apis/discovery/v1/defaults.go
 pub fn default_slice(slice: &mut Value) {
     for port in items(slice, "ports") {

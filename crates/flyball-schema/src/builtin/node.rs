@@ -3,7 +3,7 @@
 use super::{at, fill};
 use serde_json::{Value, json};
 
-/// `podCIDR` is an old name of the first of `podCIDRs`, and is what counts where they differ.
+/// `podCIDR` is the first of `podCIDRs`, and takes precedence where they differ.
 // pkg/apis/core/v1/conversion.go, Convert_v1_NodeSpec_To_core_NodeSpec
 pub fn default(node: &mut Value) {
     let spec = at(node, "spec");
@@ -15,7 +15,7 @@ pub fn default(node: &mut Value) {
     }
 }
 
-/// Taints a new node until it says that it is ready.
+/// Adds the not-ready taint to a new node.
 // plugin/pkg/admission/nodetaint/admission.go
 pub fn prepare(node: &mut Value, live: Option<&Value>) {
     if live.is_some() {

@@ -1,4 +1,4 @@
-//! Pods, and the templates that others make pods from.
+//! Pods and pod templates.
 
 mod affinity;
 mod container;
@@ -22,7 +22,7 @@ use crate::violation::Violation;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// Fills in what a pod leaves out.
+/// Sets the defaults of a pod.
 // pkg/apis/core/v1/defaults.go, SetDefaults_Pod and SetDefaults_PodSpec
 pub fn default(pod: &mut Value) {
     let spec = at(pod, "spec");
@@ -39,12 +39,12 @@ pub fn default(pod: &mut Value) {
     }
 }
 
-/// Fills in what a PodTemplate leaves out.
+/// Sets the defaults of a PodTemplate.
 pub fn default_template(object: &mut Value) {
     default_spec(at(at(object, "template"), "spec"));
 }
 
-/// Fills in what a pod's spec leaves out, in a pod or a template.
+/// Sets the defaults of a pod's spec, in a pod or a template.
 pub fn default_spec(spec: &mut Value) {
     fill_zero(spec, "dnsPolicy", "ClusterFirst");
     fill_zero(spec, "restartPolicy", "Always");
@@ -61,7 +61,7 @@ pub fn default_spec(spec: &mut Value) {
     share_account(spec);
 }
 
-/// `serviceAccount` is an old name of `serviceAccountName`: both say the same.
+/// `serviceAccount` is the deprecated alias of `serviceAccountName`; both get the same value.
 fn share_account(spec: &mut Value) {
     let name = ["serviceAccountName", "serviceAccount"]
         .iter()
@@ -72,7 +72,7 @@ fn share_account(spec: &mut Value) {
     }
 }
 
-/// Writes what admission writes into a new pod, and its first status.
+/// Sets the fields that upstream sets in admission, and the initial status of a new pod.
 // plugin/pkg/admission: serviceaccount, priority, defaulttolerationseconds
 pub fn prepare(pod: &mut Value, live: Option<&Value>) {
     let spec = at(pod, "spec");
@@ -96,7 +96,7 @@ pub fn prepare(pod: &mut Value, live: Option<&Value>) {
     }
 }
 
-/// Why nobody schedules a pod yet.
+/// The `PodScheduled` condition of a pod with scheduling gates.
 // pkg/registry/core/pod/strategy.go, applySchedulingGatedCondition
 fn gated(since: &str) -> Value {
     json!({
@@ -127,7 +127,7 @@ fn tolerate(spec: &mut Value) {
     }
 }
 
-/// Finds what is wrong with a pod.
+/// Validates a pod.
 // pkg/apis/core/validation/validation.go, ValidatePodCreate and ValidatePodUpdate
 pub fn validate(pod: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -154,17 +154,17 @@ fn new_pod(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Whose spec it is.
+/// The object that a pod spec belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     Pod,
     Template,
 }
 
-/// What the parts of a pod's spec have to know of it.
+/// The facts of a pod's spec that the validation of its parts needs.
 struct Shape<'a> {
     spec: &'a Value,
-    /// The names of those that are in order.
+    /// The names of the valid volumes.
     volumes: HashSet<&'a str>,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Finds what is wrong with a pod's spec, in a pod or a template.
+/// Validates a pod's spec, in a pod or a template.
 // ValidatePodSpec: one rule a line, in its order
 pub(super) fn validate_spec(spec: &Spot<'_>, whose: Whose, found: &mut Found) {
     let volumes = volume::validate(&spec.field("volumes"), found);
@@ -226,7 +226,7 @@ pub(super) fn validate_spec(spec: &Spot<'_>, whose: Whose, found: &mut Found) {
     system(spec, found);
 }
 
-/// On the host's network a port is the host's own.
+/// With `hostNetwork`, each container port is also the host port.
 // validatePodHostNetworkDeps
 fn host_ports(spec: &Spot<'_>, whose: Whose, found: &mut Found) {
     if !spec.field("hostNetwork").is_true() {
@@ -244,7 +244,7 @@ fn host_ports(spec: &Spot<'_>, whose: Whose, found: &mut Found) {
     }
 }
 
-/// What running a pod costs; upstream tells of it as of limits.
+/// `overhead`; upstream reports its violations as those of limits.
 fn overhead(spec: &Spot<'_>, found: &mut Found) {
     let overhead = spec.field("overhead");
     if overhead.is_set() {
@@ -253,7 +253,7 @@ fn overhead(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Which system the pod runs on, and what cannot be had there.
+/// `os`, and the fields that are not supported on that operating system.
 fn system(spec: &Spot<'_>, found: &mut Found) {
     let system = spec.field("os");
     if !system.is_set() {

@@ -1,4 +1,4 @@
-//! What containers, pods and claims request, and what limits them.
+//! Validation of the requests and limits of containers, pods and claims.
 // pkg/apis/core/validation/validation.go, validateResourceRequirements
 
 pub(super) mod aggregate;
@@ -38,7 +38,7 @@ const STANDARD: [&str; 22] = [
 ];
 const HUGE: &str = "hugepages-";
 
-/// What a container requests and what limits it.
+/// A container's requests and limits.
 pub(super) fn validate_container(spot: &Spot<'_>, found: &mut Found) {
     let (limits, requests) = (spot.field("limits"), spot.field("requests"));
     for (name, limit) in limits.entries() {
@@ -53,7 +53,7 @@ pub(super) fn validate_container(spot: &Spot<'_>, found: &mut Found) {
     huge_pages_need_others(spot, found);
 }
 
-/// What a pod as a whole requests and what limits it.
+/// Requests and limits at the level of the pod.
 // validatePodResources
 pub(super) fn validate_pod(spec: &Spot<'_>, found: &mut Found) {
     let resources = spec.field("resources");
@@ -117,7 +117,7 @@ fn known_name(name: &str, spot: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// An amount of a resource: not negative, and whole if the resource is counted.
+/// A resource quantity: not negative, and an integer for resources that are counted.
 // ValidateResourceQuantityValue
 pub(super) fn amount(name: &str, spot: &Spot<'_>, found: &mut Found) {
     let Some(quantity) = quantity(spot.value) else { return };
@@ -149,7 +149,7 @@ fn within_limit(name: &str, request: &Spot<'_>, limits: &Spot<'_>, requests: &Sp
     }
 }
 
-/// Huge pages come whole.
+/// Huge pages must be a multiple of the page size.
 // validateResourceQuantityHugePageValue
 fn whole_pages(name: &str, spot: &Spot<'_>, found: &mut Found) {
     let (Some(size), Some(amount)) = (name.strip_prefix(HUGE), quantity(spot.value)) else {

@@ -1,4 +1,4 @@
-//! Roles, ClusterRoles and what binds them.
+//! Roles, ClusterRoles and their bindings.
 
 use super::rules::{empty, named, one_of, selector, subdomain};
 use super::spot::{Found, Spot};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Fills in the groups of what a binding refers to.
+/// Sets the API groups of the role and the subjects of a binding.
 // pkg/apis/rbac/v1/defaults.go
 pub fn default_binding(binding: &mut Value) {
     fill_zero(at(binding, "roleRef"), "apiGroup", GROUP);
@@ -20,7 +20,7 @@ pub fn default_binding(binding: &mut Value) {
     }
 }
 
-/// Writes that there are no rules where there are none.
+/// Writes absent or empty rules as `null`.
 pub fn prepare(role: &mut Value, _live: Option<&Value>) {
     fill(role, "rules", Value::Null);
     if role["rules"].as_array().is_some_and(Vec::is_empty) {
@@ -28,7 +28,7 @@ pub fn prepare(role: &mut Value, _live: Option<&Value>) {
     }
 }
 
-/// Finds what is wrong with a Role.
+/// Validates a Role.
 // pkg/apis/rbac/validation/validation.go
 pub fn validate_role(role: &Value, _live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -44,7 +44,7 @@ pub fn validate_role(role: &Value, _live: Option<&Value>) -> Vec<Violation> {
     found
 }
 
-/// Finds what is wrong with a ClusterRole.
+/// Validates a ClusterRole.
 pub fn validate_cluster_role(role: &Value, _live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(role);
@@ -93,17 +93,17 @@ fn aggregation(rule: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Finds what is wrong with a RoleBinding.
+/// Validates a RoleBinding.
 pub fn validate_binding(binding: &Value, live: Option<&Value>) -> Vec<Violation> {
     bound(binding, live, Scope::Namespace)
 }
 
-/// Finds what is wrong with a ClusterRoleBinding.
+/// Validates a ClusterRoleBinding.
 pub fn validate_cluster_binding(binding: &Value, live: Option<&Value>) -> Vec<Violation> {
     bound(binding, live, Scope::Cluster)
 }
 
-/// Where a binding is.
+/// The scope of a binding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Namespace,

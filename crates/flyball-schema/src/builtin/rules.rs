@@ -1,4 +1,4 @@
-//! Rules that many fields share. Each takes a value and says what is wrong with it.
+//! Validation rules that many fields share.
 // apimachinery/pkg/api/validation and pkg/util/validation
 
 use super::spot::{Found, Spot};
@@ -58,7 +58,7 @@ pub(super) fn port_or_name(spot: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Whatever a check of names has to say.
+/// Reports the messages of a name validation.
 pub(super) fn named(spot: &Spot<'_>, check: impl Fn(&str) -> Vec<String>, found: &mut Found) {
     let text = spot.text();
     check(text).iter().for_each(|why| spot.invalid_as(found, text, why));
@@ -89,7 +89,7 @@ pub(super) fn optional(spot: &Spot<'_>, rule: fn(&Spot<'_>, &mut Found), found: 
     }
 }
 
-/// Says that a text is required if it is empty; answers whether it was.
+/// Requires a text; returns whether it is empty.
 pub(super) fn empty(spot: &Spot<'_>, found: &mut Found) -> bool {
     let is_empty = spot.text().is_empty();
     if is_empty {
@@ -98,35 +98,35 @@ pub(super) fn empty(spot: &Spot<'_>, found: &mut Found) -> bool {
     is_empty
 }
 
-/// One of a few words; the empty one has to be listed to be allowed.
+/// An enumerated text; the empty text is allowed only if it is listed.
 pub(super) fn one_of(spot: &Spot<'_>, supported: &[&str], found: &mut Found) {
     if !supported.contains(&spot.text()) {
         spot.unsupported(found, supported);
     }
 }
 
-/// One of a few words, or nothing at all.
+/// An enumerated text, optional.
 pub(super) fn maybe_one_of(spot: &Spot<'_>, supported: &[&str], found: &mut Found) {
     if spot.is_set() {
         one_of(spot, supported, found);
     }
 }
 
-/// One of a few words, and required.
+/// An enumerated text, required.
 pub(super) fn surely_one_of(spot: &Spot<'_>, supported: &[&str], found: &mut Found) {
     if !empty(spot, found) {
         one_of(spot, supported, found);
     }
 }
 
-/// An address, in the forms that were always taken.
+/// An IP address, in the legacy forms that upstream still accepts.
 pub(super) fn address(spot: &Spot<'_>, found: &mut Found) {
     if !address::is_ip(spot.text()) {
         spot.invalid_as(found, spot.text(), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     }
 }
 
-/// A range of addresses.
+/// A CIDR.
 pub(super) fn network(spot: &Spot<'_>, found: &mut Found) -> bool {
     let is_network = address::is_cidr(spot.text());
     if !is_network {
@@ -143,7 +143,7 @@ pub(super) fn immutable(new: &Spot<'_>, old: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// A number or a share that is not negative.
+/// A non-negative number or percentage.
 // pkg/apis/apps/validation/validation.go, ValidatePositiveIntOrPercent
 pub(super) fn amount_or_share(spot: &Spot<'_>, found: &mut Found) {
     match spot.value {
@@ -162,7 +162,7 @@ pub(super) fn is_share(text: &str) -> bool {
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A share of at most everything.
+/// A percentage of at most 100%.
 pub(super) fn at_most_all(spot: &Spot<'_>, found: &mut Found) {
     let share = spot.text().strip_suffix('%').and_then(|digits| digits.parse::<u64>().ok());
     if share.is_some_and(|share| share > 100) {
@@ -170,7 +170,7 @@ pub(super) fn at_most_all(spot: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// The number of an amount, the percentage of a share; 0 if it is none.
+/// The number, or the percentage; 0 for other values.
 pub(super) fn amount(value: &Value) -> i64 {
     match value {
         Value::String(text) => text.strip_suffix('%').and_then(|digits| digits.parse().ok()).unwrap_or(0),
@@ -187,7 +187,7 @@ pub(super) fn quantity(value: &Value) -> Option<Quantity> {
     }
 }
 
-/// A path that stays where it begins.
+/// A relative path without `..`.
 pub(super) fn descending_path(spot: &Spot<'_>, found: &mut Found) {
     if spot.text().starts_with('/') {
         spot.invalid(found, "must be a relative path");
@@ -201,7 +201,7 @@ pub(super) fn no_backsteps(spot: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// A descending path that does not begin with what the kubelet uses itself.
+/// A relative path that does not begin with `..`, which the kubelet reserves for its own files.
 pub(super) fn unreserved_path(spot: &Spot<'_>, found: &mut Found) {
     descending_path(spot, found);
     if spot.text().starts_with("..") && !spot.text().starts_with("../") {

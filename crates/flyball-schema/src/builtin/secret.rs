@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// Gives a secret its type, and moves `stringData` into `data`.
+/// Sets the type of a secret, and moves `stringData` into `data`.
 // pkg/apis/core/v1/conversion.go, Convert_v1_Secret_To_core_Secret
 pub fn default(secret: &mut Value) {
     fill(secret, "type", "Opaque");
@@ -23,7 +23,7 @@ pub fn default(secret: &mut Value) {
     }
 }
 
-/// Finds what is wrong with a secret.
+/// Validates a secret.
 // pkg/apis/core/validation/validation.go, ValidateSecret and ValidateSecretUpdate
 pub fn validate(secret: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -39,7 +39,7 @@ pub fn validate(secret: &Value, live: Option<&Value>) -> Vec<Violation> {
     violations
 }
 
-/// What the known types of secrets have to have.
+/// The keys that the built-in types of secrets require.
 fn validate_type(secret: &Value) -> Vec<Violation> {
     let has = |key: &str| secret["data"].get(key).is_some();
     let missing = |key: &str| Violation::required(format!("data[{key}]"), "");

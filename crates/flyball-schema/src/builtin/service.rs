@@ -1,4 +1,4 @@
-//! Services. Their addresses and ports are given out by `allocate`.
+//! Services. The API server allocates their addresses and ports.
 
 mod address;
 mod validate;
@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 pub use validate::validate;
 
-/// Fills in what a service leaves out.
+/// Sets the defaults of a service.
 // pkg/apis/core/v1/defaults.go, SetDefaults_Service
 pub fn default(service: &mut Value) {
     let spec = at(service, "spec");
@@ -118,7 +118,7 @@ fn keep_allocated_values(spec: &mut Value, old: &Value) {
     }
 }
 
-/// Gives ports that name no node port the one that the port of the same name had.
+/// Keeps the node port of a port with the same name where an update leaves it out.
 fn keep_node_ports(spec: &mut Value, old: &Value) {
     let used = node_ports(spec);
     let name = |port: &Value| port["name"].as_str().unwrap_or_default().to_owned();

@@ -1,15 +1,15 @@
-//! A value and where it is, for rules that say what is wrong with it.
+//! A value with its path, for validation rules.
 
 use crate::place::Place;
 use crate::violation::Violation;
 use serde_json::Value;
 
-/// What rules have found so far, in upstream's order.
+/// The violations found so far, in upstream's order.
 pub(super) type Found = Vec<Violation>;
 
 static NOTHING: Value = Value::Null;
 
-/// A value and its path, which is written out only when something is wrong.
+/// A value and its path, which is formatted only for a violation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot<'a> {
     pub(super) value: &'a Value,
@@ -34,7 +34,7 @@ impl<'a> Spot<'a> {
         Spot { value, place: self.place.field(name) }
     }
 
-    /// Another value, told of at this place.
+    /// Another value, reported at this path.
     pub(super) fn showing(&self, value: &'a Value) -> Spot<'a> {
         Spot { value, place: self.place }
     }
@@ -61,12 +61,12 @@ impl<'a> Spot<'a> {
             .map(|(name, value)| (name.as_str(), Spot { value, place: self.place.key(name) }))
     }
 
-    /// The text; empty if it is none, as in Go.
+    /// The text; empty if the value is not a string, as in Go.
     pub(super) fn text(&self) -> &'a str {
         self.value.as_str().unwrap_or_default()
     }
 
-    /// The number; 0 if it is none, as in Go.
+    /// The number; 0 if the value is not a number, as in Go.
     pub(super) fn int(&self) -> i64 {
         self.value.as_i64().unwrap_or_default()
     }
@@ -79,7 +79,7 @@ impl<'a> Spot<'a> {
         !self.value.is_null()
     }
 
-    /// How many items or keys there are.
+    /// The number of items or keys.
     pub(super) fn len(&self) -> usize {
         match self.value {
             Value::Array(items) => items.len(),
@@ -105,7 +105,7 @@ impl<'a> Spot<'a> {
         self.invalid_as(found, self.value.clone(), why);
     }
 
-    /// Invalid, but another value is shown.
+    /// Reports the value as invalid, but shows another value.
     pub(super) fn invalid_as(&self, found: &mut Found, shown: impl Into<Value>, why: &str) {
         found.push(Violation::invalid(self.path(), shown, why));
     }

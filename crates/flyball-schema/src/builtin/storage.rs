@@ -1,16 +1,16 @@
-//! StorageClasses, CSIDrivers and CSINodes, PriorityClasses, FlowSchemas and ResourceClaims: small things of few fields.
+//! Defaults of kinds with few fields: StorageClass, CSIDriver, CSINode, PriorityClass, FlowSchema, ResourceClaim.
 
 use super::{at, fill, fill_zero, items, within};
 use serde_json::{Value, json};
 
-/// Fills in what a StorageClass leaves out.
+/// Sets the defaults of a StorageClass.
 // pkg/apis/storage/v1/defaults.go
 pub fn default_class(class: &mut Value) {
     fill(class, "reclaimPolicy", "Delete");
     fill(class, "volumeBindingMode", "Immediate");
 }
 
-/// Fills in what a CSIDriver leaves out.
+/// Sets the defaults of a CSIDriver.
 pub fn default_driver(driver: &mut Value) {
     let spec = at(driver, "spec");
     fill(spec, "attachRequired", true);
@@ -22,17 +22,17 @@ pub fn default_driver(driver: &mut Value) {
     fill(spec, "seLinuxMount", false);
 }
 
-/// Fills in what a PriorityClass leaves out.
+/// Sets the defaults of a PriorityClass.
 pub fn default_priority(class: &mut Value) {
     fill(class, "preemptionPolicy", "PreemptLowerPriority");
 }
 
-/// Fills in what a FlowSchema leaves out.
+/// Sets the defaults of a FlowSchema.
 pub fn default_flow(flow: &mut Value) {
     fill_zero(at(flow, "spec"), "matchingPrecedence", 1000);
 }
 
-/// Fills in what a PriorityLevelConfiguration leaves out.
+/// Sets the defaults of a PriorityLevelConfiguration.
 // pkg/apis/flowcontrol/v1/defaults.go
 pub fn default_level(level: &mut Value) {
     if let Some(limited) = within(at(level, "spec"), "limited") {
@@ -41,14 +41,14 @@ pub fn default_level(level: &mut Value) {
     }
 }
 
-/// Writes that a CSINode has no drivers, or a driver no topology, as Go does.
+/// Writes absent drivers and topology keys of a CSINode as `null`, as Go does.
 pub fn default_node(node: &mut Value) {
     let spec = at(node, "spec");
     fill(spec, "drivers", Value::Null);
     items(spec, "drivers").for_each(|driver| fill(driver, "topologyKeys", Value::Null));
 }
 
-/// No drivers are nothing once they are stored.
+/// Writes an empty list of drivers as `null`.
 pub fn prepare_node(node: &mut Value, _live: Option<&Value>) {
     let spec = at(node, "spec");
     if spec["drivers"].as_array().is_some_and(Vec::is_empty) {
@@ -56,7 +56,7 @@ pub fn prepare_node(node: &mut Value, _live: Option<&Value>) {
     }
 }
 
-/// Fills in what a ResourceClaim leaves out: one device of each.
+/// Sets the defaults of a ResourceClaim: one device per request.
 // pkg/apis/resource/v1/defaults.go
 pub fn default_claim(claim: &mut Value) {
     let Some(devices) = within(at(claim, "spec"), "devices") else {

@@ -1,11 +1,11 @@
-//! What the types of built-in kinds say beyond what decoding checks: values that are allowed, and times that are
-//! written although they are absent.
+//! Rules in the types of built-in kinds that decoding does not check: enumerated values, and absent times that
+//! are written as `null`.
 
 use crate::schema::{Form, Node};
 use crate::violation::Violation;
 use serde_json::Value;
 
-/// Times that Go keeps as a value and not as a pointer: where they are absent it writes `null`.
+/// Times that are not pointers in Go, which encodes them as `null` where they are absent.
 const ZERO_TIMES: [&str; 7] = [
     "evictionTime",
     "finishedAt",
@@ -16,7 +16,7 @@ const ZERO_TIMES: [&str; 7] = [
     "startedAt",
 ];
 
-/// Writes `null` for times that are absent, where Go does.
+/// Writes absent times as `null` where Go does.
 pub fn fill_times(node: Node<'_>, value: &mut Value) {
     match (value, &node.form) {
         (Value::Object(members), Form::Object(object)) => {
@@ -41,7 +41,7 @@ pub fn fill_times(node: Node<'_>, value: &mut Value) {
     }
 }
 
-/// Finds values that are none of those their type allows.
+/// Reports values that are not in the enumeration of their type.
 pub fn validate(node: Node<'_>, value: &Value, path: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     if let Value::String(text) = value

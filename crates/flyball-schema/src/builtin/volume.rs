@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 pub(super) use claim::validate_claim_spec;
 pub use claim::{validate_claim, validate_claim_status};
 
-/// Fills in what a claim leaves out.
+/// Sets the defaults of a claim.
 // pkg/apis/core/v1/defaults.go
 pub fn default_claim(object: &mut Value) {
     fill(at(object, "spec"), "volumeMode", "Filesystem");
 }
 
-/// Fills in what a volume leaves out.
+/// Sets the defaults of a volume.
 pub fn default_volume(object: &mut Value) {
     let spec = at(object, "spec");
     fill(spec, "persistentVolumeReclaimPolicy", "Retain");
@@ -25,7 +25,7 @@ pub fn default_volume(object: &mut Value) {
     }
 }
 
-/// Gives a new claim its first phase, and the finalizer that keeps it while it is in use.
+/// Sets the initial phase of a new claim and its in-use protection finalizer.
 pub fn prepare_claim(object: &mut Value, live: Option<&Value>) {
     if live.is_none() {
         drop_unknown_source(at(object, "spec"));
@@ -37,7 +37,7 @@ pub fn prepare_claim(object: &mut Value, live: Option<&Value>) {
     }
 }
 
-/// A source of data in the older field is a claim or a snapshot, or it is nothing.
+/// Drops a `dataSource` that is neither a claim nor a snapshot.
 // pkg/api/persistentvolumeclaim/util.go, EnforceDataSourceBackwardsCompatibility
 fn drop_unknown_source(spec: &mut Value) {
     let Some(source) = spec.get("dataSource").filter(|source| source.is_object()) else {
@@ -55,7 +55,7 @@ fn drop_unknown_source(spec: &mut Value) {
     }
 }
 
-/// Where a claim's data come from is told in two fields, which say the same.
+/// Keeps `dataSource` and `dataSourceRef` of a claim equal.
 // pkg/api/persistentvolumeclaim/util.go, NormalizeDataSources
 fn normalize_source(spec: &mut Value) {
     let (source, reference) = (spec["dataSource"].take(), spec["dataSourceRef"].take());
@@ -75,7 +75,7 @@ fn normalize_source(spec: &mut Value) {
     }
 }
 
-/// Gives a new volume its first phase, and the finalizer that keeps it while it is in use.
+/// Sets the initial phase of a new volume and its in-use protection finalizer.
 // pkg/registry/core/persistentvolume/strategy.go: the phase begins when the volume does
 pub fn prepare_volume(object: &mut Value, live: Option<&Value>) {
     if live.is_none() {
@@ -85,7 +85,7 @@ pub fn prepare_volume(object: &mut Value, live: Option<&Value>) {
     }
 }
 
-/// Gives a new class of attributes the finalizer that keeps it while it is in use.
+/// Adds the in-use protection finalizer to a new VolumeAttributesClass.
 pub fn prepare_attributes(object: &mut Value, live: Option<&Value>) {
     if live.is_none() {
         protect(object, "kubernetes.io/vac-protection");

@@ -1,4 +1,4 @@
-//! Warnings of built-in objects that are accepted.
+//! Warnings for built-in objects that are valid but suspicious.
 // pkg/api/pod/warnings.go, pkg/api/service/warnings.go and pkg/registry/core/secret/strategy.go
 
 use super::rules::quantity;
@@ -60,7 +60,7 @@ fn empty_projection(volume: &Spot<'_>) -> Option<String> {
     odd.then(|| format!("volume {:?} (Projected) has no sources provided", volume.field("name").text()))
 }
 
-/// Bytes are counted whole.
+/// Warns of fractional bytes.
 fn fractions(container: &Spot<'_>) -> Vec<String> {
     let mut odd = Vec::new();
     for kind in ["requests", "limits"] {
@@ -94,7 +94,7 @@ pub fn service(service: &Value) -> Vec<String> {
     odd
 }
 
-/// Warnings of a Secret: a certificate that is none.
+/// Warnings of a Secret: an invalid certificate.
 pub fn secret(secret: &Value) -> Vec<String> {
     let text = |key: &str| {
         let encoded = secret["data"][key].as_str().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Configurations of admission webhooks and policies, which this server keeps but does not call.
+//! Defaults of the configurations of admission webhooks and policies.
 
 use super::{at, fill, items, within};
 use serde_json::{Value, json};
 
-/// Fills in what a ValidatingWebhookConfiguration leaves out.
+/// Sets the defaults of a ValidatingWebhookConfiguration.
 // pkg/apis/admissionregistration/v1/defaults.go
 pub fn default_validating(configuration: &mut Value) {
     for webhook in items(configuration, "webhooks") {
@@ -19,13 +19,13 @@ pub fn default_validating(configuration: &mut Value) {
     }
 }
 
-/// Fills in what a MutatingWebhookConfiguration leaves out.
+/// Sets the defaults of a MutatingWebhookConfiguration.
 pub fn default_mutating(configuration: &mut Value) {
     default_validating(configuration);
     items(configuration, "webhooks").for_each(|webhook| fill(webhook, "reinvocationPolicy", "Never"));
 }
 
-/// Fills in what a ValidatingAdmissionPolicyBinding leaves out.
+/// Sets the defaults of a ValidatingAdmissionPolicyBinding.
 pub fn default_policy_binding(binding: &mut Value) {
     let Some(matched) = within(at(binding, "spec"), "matchResources") else {
         return;

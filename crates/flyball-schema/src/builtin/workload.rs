@@ -13,10 +13,10 @@ pub use validate::{
     validate_deployment, validate_deployment_status, validate_replica_set, validate_replica_set_status,
 };
 
-/// Where a DaemonSet counts the changes of its template.
+/// The annotation with the template generation of a DaemonSet.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Fills in what a Deployment leaves out.
+/// Sets the defaults of a Deployment.
 // pkg/apis/apps/v1/defaults.go
 pub fn default_deployment(object: &mut Value) {
     let spec = with_template(object);
@@ -32,12 +32,12 @@ pub fn default_deployment(object: &mut Value) {
     }
 }
 
-/// Fills in what a ReplicaSet leaves out.
+/// Sets the defaults of a ReplicaSet.
 pub fn default_replica_set(object: &mut Value) {
     fill(with_template(object), "replicas", 1);
 }
 
-/// Fills in what a StatefulSet leaves out.
+/// Sets the defaults of a StatefulSet.
 pub fn default_stateful_set(object: &mut Value) {
     let spec = with_template(object);
     fill(spec, "podManagementPolicy", "OrderedReady");
@@ -59,7 +59,7 @@ pub fn default_stateful_set(object: &mut Value) {
     }
 }
 
-/// Takes back what belongs to a feature that is off by default: more than one pod unavailable.
+/// Drops the field of a feature gate that is off by default: `maxUnavailable` of a StatefulSet.
 // pkg/registry/apps/statefulset/strategy.go, dropStatefulSetDisabledFields
 pub fn prepare_stateful_set(object: &mut Value, _live: Option<&Value>) {
     let strategy = within(object, "spec").and_then(|spec| within(spec, "updateStrategy"));
@@ -69,7 +69,7 @@ pub fn prepare_stateful_set(object: &mut Value, _live: Option<&Value>) {
     }
 }
 
-/// Fills in what a DaemonSet leaves out.
+/// Sets the defaults of a DaemonSet.
 pub fn default_daemon_set(object: &mut Value) {
     fill(at(at(object, "metadata"), "annotations"), TEMPLATE_GENERATION, "1");
     let spec = with_template(object);
@@ -83,7 +83,7 @@ pub fn default_daemon_set(object: &mut Value) {
     }
 }
 
-/// Counts the changes of a DaemonSet's template.
+/// Increments the template generation of a DaemonSet when its template changes.
 // pkg/registry/apps/daemonset/strategy.go
 pub fn prepare_daemon_set(object: &mut Value, live: Option<&Value>) {
     let Some(live) = live else { return };
@@ -97,11 +97,11 @@ pub fn prepare_daemon_set(object: &mut Value, live: Option<&Value>) {
     at(at(object, "metadata"), "annotations")[TEMPLATE_GENERATION] = generation.to_string().into();
 }
 
-/// Fills in what a ReplicationController leaves out.
+/// Sets the defaults of a ReplicationController.
 pub fn default_replication_controller(object: &mut Value) {
     let spec = with_template(object);
     fill(spec, "replicas", 1);
-    // The specification gives a default that Go does not write.
+    // The published specification has a default that Go does not set.
     if let Some(members) = spec.as_object_mut()
         && members.get("minReadySeconds").is_some_and(|seconds| seconds == 0)
     {
@@ -114,7 +114,7 @@ pub fn default_replication_controller(object: &mut Value) {
     }
 }
 
-/// The spec, with its template's defaults filled in.
+/// The spec, with the defaults of its template set.
 fn with_template(object: &mut Value) -> &mut Value {
     let spec = at(object, "spec");
     pod::default_spec(at(at(spec, "template"), "spec"));

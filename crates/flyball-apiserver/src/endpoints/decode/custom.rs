@@ -1,4 +1,4 @@
-//! Custom resources in the body of a request: their metadata is typed, the rest follows the definition.
+//! Decodes custom resources: their metadata by its built-in type, the rest by the schema of the definition.
 
 use crate::endpoints::decode::{document, report, text, unfit, unrecognized};
 use crate::registry::{Kind, object};
@@ -12,7 +12,7 @@ use flyball_schema::prune;
 use flyball_schema::violation::Violation;
 use serde_json::Value;
 
-/// Decodes the body as an object of the request's kind, and deals with unknown and duplicate fields.
+/// Decodes the body as an object of the request's kind. `fieldValidation` decides about unknown and duplicate fields.
 // apiextensions-apiserver/pkg/apiserver/customresource_handler.go, schemaCoercingDecoder
 pub(crate) fn object(request: &ResourceRequest, options: &WriteOptions) -> Result<Value> {
     let own_kind = &*request.kind.resource.kind;
@@ -31,7 +31,7 @@ pub(crate) fn object(request: &ResourceRequest, options: &WriteOptions) -> Resul
     let is_expected = meta.api_version == expected;
     let (object, mut complaints) = match is_expected {
         true => value(&request.kind, decoded.value).map_err(&unfit)?,
-        false => (Value::Null, everything(&decoded.value)),
+        false => (Value::Null, all_unknown(&decoded.value)),
     };
     complaints.extend(decoded.complaints);
     report(request, options.field_validation, complaints, unfit)?;
@@ -44,8 +44,8 @@ pub(crate) fn object(request: &ResourceRequest, options: &WriteOptions) -> Resul
     Ok(object)
 }
 
-/// A version that the definition lacks knows no field.
-fn everything(value: &Value) -> Vec<String> {
+/// The messages for an object of a version that the definition lacks: every field is unknown.
+fn all_unknown(value: &Value) -> Vec<String> {
     let fields = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
     let unknown = fields.filter(|name| !matches!(*name, "apiVersion" | "kind" | "metadata"));
     unknown.map(|name| format!("unknown field {name:?}")).collect()
@@ -62,7 +62,7 @@ fn check_kind(request: &ResourceRequest, object: &Value) -> Result<()> {
     Err(Status::invalid(&resource.group, &given, object::name(object), causes(vec![violation])))
 }
 
-/// A value as a value of a kind, with what is unknown gone and named.
+/// Coerces a value to a kind: removes unknown fields, and returns a message for each.
 pub(crate) fn value(kind: &Kind, mut value: Value) -> Result<(Value, Vec<String>), String> {
     let mut unknown = match kind.node() {
         Some(node) => prune::prune(node, &mut value),

@@ -1,4 +1,4 @@
-//! What is wrong with what an autoscaler measures.
+//! Validation of the metrics of an autoscaler.
 // pkg/apis/autoscaling/validation/validation.go, validateMetricSpec
 
 use super::validate::described;
@@ -8,7 +8,7 @@ use crate::names;
 
 const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-/// What is wrong with a source of metrics.
+/// Validates one source of metrics.
 type Check = fn(&Spot<'_>, &mut Found);
 
 /// Every source, in upstream's order.

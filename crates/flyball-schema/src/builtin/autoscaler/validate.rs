@@ -1,4 +1,4 @@
-//! What is wrong with HorizontalPodAutoscalers.
+//! Validation of HorizontalPodAutoscalers.
 // pkg/apis/autoscaling/validation/validation.go
 
 use super::metric;
@@ -11,7 +11,7 @@ use serde_json::Value;
 const MOST_WINDOW: i64 = 3600;
 const MOST_PERIOD: i64 = 1800;
 
-/// Finds what is wrong with an autoscaler.
+/// Validates an autoscaler.
 pub fn validate(object: &Value, _live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let v2 = super::as_v2(object);
@@ -45,7 +45,7 @@ fn replicas(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// What is scaled, or described by a metric.
+/// A reference to the scaled object or to the object of a metric.
 pub(super) fn reference(reference: &Spot<'_>, found: &mut Found) {
     described(reference, found);
     let version = reference.field("apiVersion");
@@ -58,7 +58,7 @@ pub(super) fn reference(reference: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// The same, of which the version may be left out.
+/// The same with an optional API version.
 pub(super) fn described(reference: &Spot<'_>, found: &mut Found) {
     for field in ["kind", "name"] {
         if !empty(&reference.field(field), found) {
@@ -94,7 +94,7 @@ fn scaling(rules: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Finds what is wrong with the status of an autoscaler.
+/// Validates the status of an autoscaler.
 pub fn validate_status(object: &Value, _live: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);

@@ -3,7 +3,7 @@
 
 use crate::go_text::quote;
 
-/// How many indexes there are, or what is wrong with how they are written.
+/// The number of indexes, or why the text is invalid.
 pub(super) fn count(indexes: &str, completions: i64) -> Result<i64, String> {
     let (mut last, mut total) = (None, 0);
     for part in parts(indexes) {
@@ -17,7 +17,7 @@ pub(super) fn count(indexes: &str, completions: i64) -> Result<i64, String> {
     Ok(total)
 }
 
-/// The first index that is in both, as far as both can be read.
+/// The first index in both lists, if both are valid.
 // validateFailedIndexesNotOverlapCompleted
 pub(super) fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     let read = |indexes| parts(indexes).filter_map(|part| interval(part, completions).ok());

@@ -1,4 +1,4 @@
-//! What is wrong with when a Job fails and when it succeeds.
+//! Validation of a Job's failure policy and success policy.
 // pkg/apis/batch/validation/validation.go, validatePodFailurePolicy and validateSuccessPolicy
 
 use super::indexes;
@@ -125,7 +125,7 @@ pub(super) fn success(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// How many indexes have to succeed, if they are named.
+/// The number of indexes that must succeed, if they are listed.
 fn succeeded_indexes(named: &Spot<'_>, completions: i64, found: &mut Found) -> Option<i64> {
     const LONGEST: usize = 64 << 10;
     if !named.is_set() {
@@ -141,7 +141,7 @@ fn succeeded_indexes(named: &Spot<'_>, completions: i64, found: &mut Found) -> O
     Some(total.unwrap_or(0))
 }
 
-/// A success policy as Go's own type shows it.
+/// A success policy as Go prints its internal type.
 fn shown(policy: &Value) -> Value {
     let rules = policy["rules"].as_array().into_iter().flatten();
     let rule =

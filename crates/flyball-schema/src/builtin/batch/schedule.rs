@@ -1,4 +1,4 @@
-//! What is wrong with a schedule, in the words of the parser that upstream uses.
+//! Validation of a cron schedule, with the messages of upstream's parser.
 // robfig/cron v3, parser.go
 
 use crate::go_duration;
@@ -17,11 +17,11 @@ const DESCRIPTORS: [&str; 7] = [
     "@hourly",
 ];
 
-/// What one field of a schedule may be.
+/// The allowed values of one field of a schedule.
 struct Bounds {
     least: u64,
     most: u64,
-    /// Names of numbers, the first of which is `least`.
+    /// Names of the values, from `least` on.
     names: &'static [&'static str],
 }
 
@@ -33,7 +33,7 @@ const FIELDS: [Bounds; 5] = [
     Bounds { least: 0, most: 6, names: &DAYS },
 ];
 
-/// Reads a schedule; says what is wrong with it.
+/// Parses a schedule, or returns why it is invalid.
 pub(super) fn check(schedule: &str) -> Result<(), String> {
     let schedule = match schedule.strip_prefix("TZ=").or_else(|| schedule.strip_prefix("CRON_TZ=")) {
         Some(zoned) => zoned.split_once(' ').map_or("", |(_, rest)| rest).trim(),

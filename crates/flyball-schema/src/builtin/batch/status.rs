@@ -1,4 +1,4 @@
-//! What is wrong with what is said of a Job's progress: most rules look only at what changes.
+//! Validation of a Job's status: most rules apply only to fields that change.
 // pkg/apis/batch/validation/validation.go, ValidateJobStatusUpdate; pkg/registry/batch/job/strategy.go,
 // getStatusValidationOptions
 
@@ -10,14 +10,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// A Job with its status and the same before.
+/// A Job with its new and its old status.
 struct Change<'a> {
     job: &'a Value,
     new: Spot<'a>,
     old: Spot<'a>,
 }
 
-/// Finds what is wrong with a Job's status in the place of another.
+/// Validates an update of a Job's status.
 pub fn validate_job_status(object: &Value, live: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
     let (new, old) = (Spot::root(object), Spot::root(live));
@@ -60,7 +60,7 @@ impl Change<'_> {
         self.is_finished() != (self.was("Complete") || self.was("Failed"))
     }
 
-    /// Whether a field is another than before; no number is the same as 0 where Go has no pointer.
+    /// Whether a field changed; an absent number equals 0 where Go has no pointer.
     fn changed(&self, field: &str) -> bool {
         let (new, old) = (self.new.field(field), self.old.field(field));
         match field {

@@ -1,4 +1,4 @@
-//! What is wrong with Jobs and CronJobs.
+//! Validation of Jobs and CronJobs.
 // pkg/apis/batch/validation/validation.go
 
 use super::{policy, schedule};
@@ -21,7 +21,7 @@ const COUNTS: [&str; 7] = [
     "maxFailedIndexes",
 ];
 
-/// Finds what is wrong with a Job.
+/// Validates a Job.
 pub fn validate_job(object: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);
@@ -30,7 +30,7 @@ pub fn validate_job(object: &Value, live: Option<&Value>) -> Vec<Violation> {
     selected_spec(&spec, &mut found);
     match live {
         Some(live) => {
-            // A real server looks at it once as a spec and once as a change of one.
+            // Upstream validates it twice: as a spec and as an update of one.
             selected_spec(&spec, &mut found);
             fixed(&spec, &Spot::root(live).field("spec"), &mut found);
         }
@@ -48,7 +48,7 @@ fn selected_spec(spec: &Spot<'_>, found: &mut Found) {
     template::selected(spec, found);
 }
 
-/// The labels that are generated with a selector, and whether Jobs of old servers lack them.
+/// The labels that are generated with a selector, and whether Jobs of old servers may lack them.
 const GENERATED: [(&str, bool); 4] = [
     ("controller-uid", false),
     ("job-name", false),
@@ -56,7 +56,7 @@ const GENERATED: [(&str, bool); 4] = [
     ("batch.kubernetes.io/job-name", true),
 ];
 
-/// A selector that was generated has to select what was generated with it, which the template has to have.
+/// A generated selector must match the generated labels, which the template must have.
 fn generated_selector(object: &Value, live: Option<&Value>, spec: &Spot<'_>, found: &mut Found) {
     if spec.field("manualSelector").is_true() || !spec.field("selector").is_set() {
         return;
@@ -159,7 +159,7 @@ fn replacement(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// The pods of a Job end: they do not restart for ever.
+/// The pods of a Job must not have `restartPolicy: Always`.
 fn restart_policy(spec: &Spot<'_>, found: &mut Found) {
     let template = spec.field("template");
     let pod = template.field("spec");
@@ -173,7 +173,7 @@ fn restart_policy(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// The pods of an indexed Job are called after it.
+/// The name of an indexed Job must be valid as the prefix of its pods' host names.
 fn indexed_names(object: &Value, spec: &Spot<'_>, found: &mut Found) {
     let completions = spec.field("completions").int();
     if spec.field("completionMode").text() == "Indexed" && completions > 0 {
@@ -212,7 +212,7 @@ fn completions(new: &Spot<'_>, old: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// The template of a Job that is suspended may change in where its pods run.
+/// Of a suspended Job, the scheduling directives of the template may change.
 fn fixed_template(new: &Spot<'_>, old: &Spot<'_>, found: &mut Found) {
     let mut before = old.field("template").value.clone();
     if old.field("suspend").is_true() {
@@ -227,7 +227,7 @@ fn fixed_template(new: &Spot<'_>, old: &Spot<'_>, found: &mut Found) {
     immutable(&new.field("template"), &old.with("template", &before), found);
 }
 
-/// Finds what is wrong with a CronJob.
+/// Validates a CronJob.
 pub fn validate_cron_job(object: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);

@@ -1,4 +1,4 @@
-//! What is wrong with Ingresses.
+//! Validation of Ingresses.
 // pkg/apis/networking/validation/validation.go, ValidateIngressCreate and ValidateIngressUpdate
 
 use crate::builtin::rules::{address, empty, label, named, optional, port, port_name, subdomain};
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 const CLASS: &str = "kubernetes.io/ingress.class";
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
-/// What no path may contain, and may not end with.
+/// Sequences that a path must not contain, and suffixes that it must not have.
 const IN_PATHS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const AT_THEIR_END: [&str; 2] = ["/..", "/."];
 
-/// Finds what is wrong with an Ingress.
+/// Validates an Ingress.
 pub fn validate_ingress(object: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);
@@ -132,7 +132,7 @@ fn validate_tls(tls: &Spot<'_>, found: &mut Found) {
     optional(&tls.field("secretName"), subdomain, found);
 }
 
-/// Finds what is wrong with the status of an Ingress.
+/// Validates the status of an Ingress.
 pub fn validate_ingress_status(object: &Value, _live: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);

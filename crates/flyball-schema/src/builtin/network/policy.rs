@@ -1,4 +1,4 @@
-//! What is wrong with NetworkPolicies.
+//! Validation of NetworkPolicies.
 // pkg/apis/networking/validation/validation.go, ValidateNetworkPolicySpec
 
 use crate::builtin::rules::{network, one_of, port_or_name, selector};
@@ -7,7 +7,7 @@ use crate::violation::Violation;
 use serde_json::Value;
 use std::net::IpAddr;
 
-/// Finds what is wrong with a NetworkPolicy.
+/// Validates a NetworkPolicy.
 pub fn validate_policy(object: &Value, _live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);
@@ -36,7 +36,7 @@ fn validate_port(item: &Spot<'_>, found: &mut Found) {
         Value::Null => end.invalid(found, "may not be specified when `port` is not specified"),
         Value::String(_) => end.invalid(found, "may not be specified when `port` is non-numeric"),
         _ if end.int() < port.int() => {
-            // Upstream shows the other number.
+            // Upstream reports the value of the other field.
             end.invalid_as(found, port.int(), "must be greater than or equal to `port`");
         }
         _ => crate::builtin::rules::port(&end, found),

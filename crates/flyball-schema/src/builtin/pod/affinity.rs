@@ -1,4 +1,4 @@
-//! What is wrong with what pods are drawn to.
+//! Validation of the affinity of pods.
 // pkg/apis/core/validation/validation.go, validateAffinity
 
 use crate::builtin::rules::{label, named, qualified, selector, subdomain};
@@ -32,7 +32,7 @@ fn weight(weight: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Terms of which a node has to meet one.
+/// Node selector terms, of which a node must match at least one.
 fn node_selector(selector: &Spot<'_>, found: &mut Found) {
     let terms = selector.field("nodeSelectorTerms");
     if terms.len() == 0 {

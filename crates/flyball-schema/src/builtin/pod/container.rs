@@ -1,4 +1,4 @@
-//! What is wrong with containers of every sort.
+//! Validation of containers, init containers and ephemeral containers.
 // pkg/apis/core/validation/validation.go, validateContainerCommon and its callers
 
 use super::{Shape, environment, mount, probe, security};
@@ -12,7 +12,7 @@ const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// Containers that run side by side.
+/// `containers`.
 pub(super) fn validate_all(containers: &Spot<'_>, shape: &Shape<'_>, found: &mut Found) {
     if containers.len() == 0 {
         containers.required(found, "");
@@ -30,7 +30,7 @@ pub(super) fn validate_all(containers: &Spot<'_>, shape: &Shape<'_>, found: &mut
     containers.items().for_each(|container| unique_host_ports(&container, &mut ports, found));
 }
 
-/// Containers that run before the others, one after another.
+/// `initContainers`.
 pub(super) fn validate_init(spec: &Spot<'_>, shape: &Shape<'_>, found: &mut Found) {
     let (regular, containers) = (spec.field("containers"), spec.field("initContainers"));
     let mut names: HashSet<String> = regular.items().map(|one| one.field("name").text().to_owned()).collect();
@@ -66,7 +66,7 @@ fn runs_to_its_end(container: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Containers that are added to a running pod.
+/// `ephemeralContainers`.
 pub(super) fn validate_ephemeral(spec: &Spot<'_>, shape: &Shape<'_>, found: &mut Found) {
     let mut names: HashSet<String> = ["containers", "initContainers"]
         .iter()
@@ -83,7 +83,7 @@ pub(super) fn validate_ephemeral(spec: &Spot<'_>, shape: &Shape<'_>, found: &mut
     }
 }
 
-/// What holds for every container.
+/// The rules of every type of container.
 fn validate(container: &Spot<'_>, shape: &Shape<'_>, found: &mut Found) {
     if !empty(&container.field("name"), found) {
         label(&container.field("name"), found);
@@ -108,7 +108,7 @@ fn unique_name(container: &Spot<'_>, names: &mut HashSet<String>, found: &mut Fo
     }
 }
 
-/// A pod's image has no space around it; a template's may.
+/// The image of a pod must not have leading or trailing spaces; that of a template may.
 pub(super) fn trimmed_image(container: &Spot<'_>, found: &mut Found) {
     let image = container.field("image");
     if image.text().trim() != image.text() {
@@ -148,7 +148,7 @@ fn unique_host_ports(container: &Spot<'_>, taken: &mut HashSet<String>, found: &
     }
 }
 
-/// Upstream tells what is wrong with an item at the list.
+/// Upstream reports violations of an item at the list.
 fn resize_policy(policies: &Spot<'_>, shape: &Shape<'_>, found: &mut Found) {
     let mut names = HashSet::new();
     for policy in policies.items() {

@@ -1,10 +1,10 @@
-//! What containers and volumes leave out.
+//! Defaults of containers and volumes.
 
 use crate::builtin::volume::default_claim;
 use crate::builtin::{at, fill, fill_zero, items, within};
 use serde_json::{Value, json};
 
-/// Fills in what a container leaves out.
+/// Sets the defaults of a container.
 // pkg/apis/core/v1/defaults.go, SetDefaults_Container and SetDefaults_Probe
 pub(super) fn default(container: &mut Value) {
     let policy = match container.get("image").and_then(Value::as_str) {
@@ -32,7 +32,7 @@ pub(super) fn default(container: &mut Value) {
     }
 }
 
-/// On the host's network a port is the host's own.
+/// With `hostNetwork`, each container port is also the host port.
 pub(super) fn host_ports(container: &mut Value) {
     for port in items(container, "ports") {
         let number = port.get("containerPort").cloned().unwrap_or_default();
@@ -42,7 +42,7 @@ pub(super) fn host_ports(container: &mut Value) {
     }
 }
 
-/// Fills in the version in which a field is named, and what a resource is divided by.
+/// Sets the API version of a `fieldRef` and the divisor of a `resourceFieldRef`.
 fn default_reference(source: &mut Value) {
     if let Some(field) = within(source, "fieldRef") {
         fill_zero(field, "apiVersion", "v1");
@@ -82,7 +82,7 @@ fn is_latest(image: &str) -> bool {
     }
 }
 
-/// A container that has a limit requests as much, unless it says otherwise.
+/// Sets absent requests of a container to its limits.
 pub(super) fn request_limits(container: &mut Value) {
     let Some(resources) = within(container, "resources") else {
         return;
@@ -96,7 +96,7 @@ pub(super) fn request_limits(container: &mut Value) {
     }
 }
 
-/// Fills in what a volume leaves out.
+/// Sets the defaults of a volume.
 // pkg/apis/core/v1/defaults.go, SetDefaults_Volume and following
 pub(super) fn default_volume(volume: &mut Value) {
     if volume.as_object().is_some_and(|members| members.keys().all(|key| key == "name")) {

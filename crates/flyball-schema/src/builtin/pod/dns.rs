@@ -1,4 +1,4 @@
-//! What is wrong with how pods resolve names.
+//! Validation of the DNS configuration of pods.
 // pkg/apis/core/validation/validation.go, validatePodDNSConfig and ValidateHostAliases
 
 use crate::builtin::rules::{address, subdomain};

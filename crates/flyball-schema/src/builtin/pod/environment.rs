@@ -1,4 +1,4 @@
-//! What is wrong with environment variables and what they are taken from.
+//! Validation of environment variables and their sources.
 // pkg/apis/core/validation/validation.go, ValidateEnv and ValidateEnvFrom
 
 use crate::builtin::rules::{config_key, empty, label, named, no_backsteps, one_of, quantity, subdomain};
@@ -23,7 +23,7 @@ const FILE_FIELDS: [&str; 5] = [
     "metadata.namespace",
     "metadata.uid",
 ];
-/// What upstream knows at all, whether it is allowed here or not.
+/// The field paths that upstream knows, whether they are allowed here or not.
 const KNOWN_FIELDS: [&str; 4] = [
     "metadata.annotations",
     "metadata.labels",
@@ -40,10 +40,10 @@ const RESOURCES: [&str; 6] = [
 ];
 const SIZES: &str = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei";
 
-/// What is wrong with a source of values.
+/// Validates one source of values.
 type Check = fn(&Spot<'_>, &mut Found);
 
-/// Where a variable may be taken from.
+/// The sources of a variable.
 const SOURCES: [(&str, Check); 5] = [
     ("fieldRef", |spot, found| field(spot, &FIELDS, found)),
     ("resourceFieldRef", resource),
@@ -82,7 +82,7 @@ fn source(variable: &Spot<'_>, found: &mut Found) {
     from.invalid_as(found, "", why);
 }
 
-/// A field of the pod, for a variable.
+/// A `fieldRef` of a variable.
 fn field(reference: &Spot<'_>, allowed: &[&str], found: &mut Found) {
     let path = reference.field("fieldPath");
     if empty(&reference.field("apiVersion"), found) || empty(&path, found) {
@@ -108,7 +108,7 @@ fn subscripted_key(reference: &Spot<'_>, key: &str, found: &mut Found) {
     names::qualified_name(key).iter().for_each(|why| reference.invalid_as(found, key, why));
 }
 
-/// A file of a downward volume: a field or a resource of the pod.
+/// A file of a downward API volume: a `fieldRef` or a `resourceFieldRef`.
 pub(super) fn file(item: &Spot<'_>, at: &Spot<'_>, found: &mut Found) {
     let (field_ref, resource_ref) = (item.value.get("fieldRef"), item.value.get("resourceFieldRef"));
     match (field_ref, resource_ref) {

@@ -1,4 +1,4 @@
-//! What is wrong with volumes of the kinds that drivers have taken the place of.
+//! Validation of the in-tree volume types that CSI drivers have replaced.
 // pkg/apis/core/validation/validation.go, validateVolumeSource and what it calls
 
 use crate::builtin::rules::{descending_path, empty, label, one_of, within};
@@ -13,7 +13,7 @@ const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/provi
 const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
 const REGISTRY: &str = "must be a host:port pair or multiple pairs separated by commas";
 
-/// Says which of several texts are missing.
+/// Requires several texts.
 fn all_given(source: &Spot<'_>, fields: &[&str], found: &mut Found) {
     for field in fields {
         empty(&source.field(field), found);
@@ -38,7 +38,7 @@ pub(super) fn git_repo(source: &Spot<'_>, found: &mut Found) {
     descending_path(&source.field("directory"), found);
 }
 
-/// A partition of a disk; 0 is none.
+/// The partition of a disk; 0 means none.
 fn partition(source: &Spot<'_>, found: &mut Found) {
     let partition = source.field("partition");
     if !(0..=255).contains(&partition.int()) {
@@ -46,7 +46,7 @@ fn partition(source: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Upstream tells of it as of `persistentDisk`.
+/// Upstream reports it as `persistentDisk`.
 pub(super) fn google(volume: &Spot<'_>, source: &Spot<'_>, found: &mut Found) {
     let source = volume.with("persistentDisk", source.value);
     empty(&source.field("pdName"), found);

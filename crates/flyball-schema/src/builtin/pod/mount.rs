@@ -1,4 +1,4 @@
-//! What is wrong with where containers mount volumes.
+//! Validation of volume mounts and volume devices.
 // pkg/apis/core/validation/validation.go, ValidateVolumeMounts and ValidateVolumeDevices
 
 use super::Shape;
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 const PROPAGATIONS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
 const RECURSIVE: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
 
-/// `volumeMounts`. What is wrong with an item's paths upstream tells at the list.
+/// `volumeMounts`. Upstream reports violations of an item's paths at the list.
 pub(super) fn validate(container: &Spot<'_>, shape: &Shape<'_>, found: &mut Found) {
     let (mounts, devices) = (container.field("volumeMounts"), container.field("volumeDevices"));
     let privileged = container.field("securityContext").field("privileged").is_true();

@@ -1,4 +1,4 @@
-//! What is wrong with probes and hooks.
+//! Validation of probes and hooks.
 // pkg/apis/core/validation/validation.go, validateProbe, validateLifecycle and validateHandler
 
 use super::Shape;
@@ -34,7 +34,7 @@ pub(super) fn validate(name: &str, probe: &Spot<'_>, shape: &Shape<'_>, found: &
     }
 }
 
-/// What a container does after it starts and before it stops.
+/// `lifecycle`: the hooks `postStart` and `preStop`.
 pub(super) fn lifecycle(lifecycle: &Spot<'_>, shape: &Shape<'_>, found: &mut Found) {
     for hook in ["postStart", "preStop"] {
         if lifecycle.field(hook).is_set() {

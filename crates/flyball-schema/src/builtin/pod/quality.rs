@@ -1,4 +1,4 @@
-//! A pod's quality of service, which follows from what its containers request.
+//! A pod's quality of service class, computed from requests and limits.
 
 use crate::quantity::Quantity;
 use serde_json::Value;
@@ -11,7 +11,7 @@ const COUNTED: [&str; 2] = ["cpu", "memory"];
 pub(super) fn of(spec: &Value) -> &'static str {
     let mut requested = false;
     let mut guaranteed = true;
-    // What a pod as a whole requests speaks for its containers.
+    // Resources at the level of the pod take precedence over those of its containers.
     if ["requests", "limits"].iter().any(|field| !counted(&spec["resources"][field]).is_empty()) {
         let (requests, limits) = (counted(&spec["resources"]["requests"]), counted(&spec["resources"]["limits"]));
         return match limits.len() == COUNTED.len() && requests == limits {

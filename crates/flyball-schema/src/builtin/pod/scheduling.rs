@@ -1,4 +1,4 @@
-//! What is wrong with what pods tolerate, wait for and spread over.
+//! Validation of tolerations, readiness and scheduling gates, and topology spread constraints.
 // pkg/apis/core/validation/validation.go, ValidateTolerations and validateTopologySpreadConstraints
 
 use crate::builtin::rules::{maybe_one_of, one_of, qualified, selector};

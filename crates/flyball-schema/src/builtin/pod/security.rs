@@ -1,4 +1,4 @@
-//! What is wrong with what pods and containers may do.
+//! Validation of the security contexts of pods and containers.
 // pkg/apis/core/validation/validation.go, ValidateSecurityContext and validatePodSpecSecurityContext
 
 use super::windows;
@@ -12,7 +12,7 @@ const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 const SYSCTL: &str = "must have at most 253 characters and match regex \
     ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
-/// A container's fields as Go's own type calls them.
+/// The fields of a container under the names of Go's internal type.
 const CONTAINER_FIELDS: [(&str, &str); 12] = [
     ("Capabilities", "capabilities"),
     ("Privileged", "privileged"),
@@ -61,7 +61,7 @@ fn no_escalation(context: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// A pod's `securityContext`, which in Go holds what the pod shares with its host too.
+/// A pod's `securityContext`, which in Go's internal type includes the host namespaces.
 pub(super) fn validate_pod(spec: &Spot<'_>, found: &mut Found) {
     let context = spec.field("securityContext");
     ["fsGroup", "runAsUser", "runAsGroup"]
@@ -104,7 +104,7 @@ fn is_sysctl(name: &str) -> bool {
     name.len() <= 253 && name.split(['.', '/']).all(part)
 }
 
-/// A seccomp profile; Go shows the whole of it.
+/// A seccomp profile; Go reports the whole profile as the value.
 fn seccomp(profile: &Spot<'_>, found: &mut Found) {
     if !profile.is_set() {
         return;

@@ -1,4 +1,4 @@
-//! What an update of a pod may not change.
+//! The fields of a pod that an update must not change.
 // pkg/apis/core/validation/validation.go, ValidatePodUpdate
 
 use super::{container, scheduling};
@@ -13,7 +13,7 @@ const CHANGEABLE: &str = "pod updates may not change fields other than `spec.con
     `spec.tolerations` (only additions to existing tolerations),\
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// What is wrong with a pod's new spec, given the old one.
+/// Validates an update of a pod's spec.
 pub(super) fn validate(new: &Spot<'_>, old: &Spot<'_>, found: &mut Found) {
     for list in ["containers", "initContainers"] {
         if !same_containers(&new.field(list), &old.field(list), found) {

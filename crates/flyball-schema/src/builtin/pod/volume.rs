@@ -1,4 +1,4 @@
-//! What is wrong with a pod's volumes.
+//! Validation of a pod's volumes.
 // pkg/apis/core/validation/validation.go, ValidateVolumes and validateVolumeSource
 
 use super::{environment, legacy};
@@ -21,7 +21,7 @@ const HOST_PATHS: [&str; 8] = [
 
 const GOOGLE: &str = "gcePersistentDisk";
 
-/// What is wrong with a source of volumes.
+/// Validates one source of volumes.
 type Check = fn(&Spot<'_>, &mut Found);
 
 /// Every source of volumes, in upstream's order.
@@ -29,7 +29,7 @@ const SOURCES: [(&str, Check); 30] = [
     ("emptyDir", empty_dir),
     ("hostPath", host_path),
     ("gitRepo", legacy::git_repo),
-    // Told of at another place.
+    // Validated elsewhere.
     (GOOGLE, |_, _| {}),
     ("awsElasticBlockStore", legacy::amazon),
     ("secret", |spot, found| files(spot, "secretName", found)),
@@ -59,7 +59,7 @@ const SOURCES: [(&str, Check); 30] = [
     ("image", |_, _| {}),
 ];
 
-/// `volumes`. A volume that is wrong is not there for those who mount it.
+/// `volumes`. An invalid volume counts as absent for volume mounts.
 pub(super) fn validate<'a>(volumes: &Spot<'a>, found: &mut Found) -> HashSet<&'a str> {
     let mut names = HashSet::new();
     for volume in volumes.items() {
@@ -145,7 +145,7 @@ fn downward(source: &Spot<'_>, found: &mut Found) {
     source.field("items").items().for_each(|item| downward_file(&item, source, found));
 }
 
-/// A file of the downward API; upstream tells what is wrong with it at the list.
+/// A file of the downward API; upstream reports its violations at the list.
 fn downward_file(item: &Spot<'_>, at: &Spot<'_>, found: &mut Found) {
     let path = at.with("path", item.value.get("path").unwrap_or(&serde_json::Value::Null));
     empty(&path, found);

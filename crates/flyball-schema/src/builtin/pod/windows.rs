@@ -1,4 +1,4 @@
-//! What is wrong with pods of Windows, and with what belongs to Windows alone.
+//! Validation of Windows pods and of the fields that only Windows has.
 // pkg/apis/core/validation/validation.go, validateWindows, validateLinux, validateWindowsSecurityContextOptions
 
 use crate::builtin::rules::subdomain;
@@ -11,7 +11,7 @@ use serde_json::Value;
 const ON_WINDOWS: &str = "cannot be set for a windows pod";
 const ON_LINUX: &str = "windows options cannot be set for a linux pod";
 
-/// What a pod of Windows may not have, in upstream's order; some of it is in its `securityContext`.
+/// The fields that a Windows pod must not set, in upstream's order; some are in its `securityContext`.
 const OF_POD: [(&str, Place); 15] = [
     ("appArmorProfile", Place::Context),
     ("seLinuxOptions", Place::Context),
@@ -30,7 +30,7 @@ const OF_POD: [(&str, Place); 15] = [
     ("seLinuxChangePolicy", Place::Context),
 ];
 
-/// What a container of such a pod may not have in its `securityContext`.
+/// The fields that a Windows container must not set in its `securityContext`.
 const OF_CONTAINER: [&str; 10] = [
     "appArmorProfile",
     "seLinuxOptions",
@@ -53,7 +53,7 @@ enum Place {
 /// The lists of containers, in the order in which upstream visits them.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// What only Linux has.
+/// Fields that only Linux supports.
 pub(super) fn on_windows(spec: &Spot<'_>, found: &mut Found) {
     let context = spec.field("securityContext");
     for (name, place) in OF_POD {
@@ -75,7 +75,7 @@ pub(super) fn on_windows(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// What only Windows has.
+/// Fields that only Windows supports.
 pub(super) fn on_linux(spec: &Spot<'_>, found: &mut Found) {
     let mut check = |context: &Spot<'_>| {
         if context.field("windowsOptions").is_set() {
@@ -112,7 +112,7 @@ pub(super) fn options(options: &Spot<'_>, found: &mut Found) {
 fn user_name(spot: &Spot<'_>, found: &mut Found) {
     const MOST_DOMAIN: usize = 256;
     const MOST_USER: usize = 104;
-    // Go has a pointer here, and so shows JSON.
+    // Go has a pointer here, and so reports the value as JSON.
     let shown = go_text::json(spot.value);
     let mut wrong = |why: &str| found.push(Violation::with_text(spot.path(), Reason::Invalid, &shown, why));
     let text = spot.text();
@@ -152,7 +152,7 @@ fn is_net_bios(domain: &str) -> bool {
     (1..=15).contains(&length) && !domain.starts_with('.') && !domain.contains(forbidden)
 }
 
-/// Containers that are processes of their host are so together, and on its network.
+/// HostProcess containers: all containers of a pod or none, and only with `hostNetwork`.
 // validateWindowsHostProcessPod
 pub(super) fn host_processes(spec: &Spot<'_>, found: &mut Found) {
     let flag = |context: &Value| context["windowsOptions"]["hostProcess"].as_bool();

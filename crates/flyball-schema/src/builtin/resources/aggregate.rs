@@ -1,4 +1,4 @@
-//! What all containers of a pod need together, and what the pod itself may say beside it.
+//! The aggregate resources of all containers, compared with the resources at the level of the pod.
 // component-helpers/resource/helpers.go, AggregateContainerRequests; pkg/apis/core/v1/defaults.go, defaultPodRequests
 
 use super::{HUGE, quantity};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 type Amounts = BTreeMap<String, Quantity>;
 
-/// What is wrong between a pod's resources and those of its containers.
+/// Validates a pod's resources against those of its containers.
 // validatePodResourceConsistency
 pub(super) fn consistent(spec: &Value, resources: &Spot<'_>, found: &mut Found) {
     let (limits, requests) = (resources.field("limits"), resources.field("requests"));
@@ -38,7 +38,7 @@ pub(super) fn consistent(spec: &Value, resources: &Spot<'_>, found: &mut Found) 
     }
 }
 
-/// A pod that says something of its resources says the rest after its containers.
+/// Sets the absent resources at the level of the pod from those of its containers.
 pub(in crate::builtin) fn default(spec: &mut Value) {
     let says = |spec: &Value, field: &str| spec["resources"][field].as_object().is_some_and(|all| !all.is_empty());
     let is_huge = |name: &str| name.starts_with(HUGE);
@@ -72,7 +72,7 @@ fn put(spec: &mut Value, field: &str, name: &str, value: Value) {
     }
 }
 
-/// What the containers need together: all at once, or less if an init container needs more before.
+/// The sum over the containers, or the largest init container if that is more.
 fn of(spec: &Value, field: &str) -> Amounts {
     let mut needed = Amounts::new();
     for container in list(spec, "containers") {

@@ -1,4 +1,4 @@
-//! What is wrong with a service's addresses.
+//! Validation of a service's addresses.
 // pkg/apis/core/validation/validation.go, ValidateServiceClusterIPsRelatedFields and ValidateEndpointIP
 
 use super::validate::{is_headless, kind};
@@ -55,7 +55,7 @@ fn of_their_families(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// An address that the outside reaches a service by.
+/// An external IP address of a Service.
 pub(super) fn external(spot: &Spot<'_>, found: &mut Found) {
     let before = found.len();
     address(spot, found);
@@ -79,7 +79,7 @@ fn link_local() -> String {
     "may not be in the link-local range (169.254.0.0/16, fe80::/10)".to_owned()
 }
 
-/// A service keeps its first address, unless it stops or starts being a name.
+/// The first cluster IP is immutable, unless the type changes from or to ExternalName.
 pub(super) fn fixed(spec: &Spot<'_>, old: &Value, found: &mut Found) {
     let was_name = old["type"] == "ExternalName";
     let (new, before) = (spec.field("clusterIPs"), &old["clusterIPs"][0]);

@@ -1,4 +1,4 @@
-//! What is wrong with services.
+//! Validation of services.
 // pkg/apis/core/validation/validation.go, ValidateServiceCreate and ValidateServiceUpdate
 
 use super::address;
@@ -14,7 +14,7 @@ const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort
 const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 const DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 
-/// Finds what is wrong with a service.
+/// Validates a service.
 pub fn validate(service: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(service);
@@ -41,7 +41,7 @@ pub fn validate(service: &Value, live: Option<&Value>) -> Vec<Violation> {
     found
 }
 
-/// Addresses and ports are given out before anything else is looked at.
+/// Upstream allocates addresses and ports before it validates the rest.
 // pkg/registry/core/service/storage/alloc.go
 fn can_be_given(spec: &Spot<'_>, found: &mut Found) -> bool {
     if kind(spec) == "ExternalName" {
@@ -150,7 +150,7 @@ fn node_ports(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// One port is served once; Go shows what makes it the same.
+/// Ports must be unique; Go reports the fields that are equal.
 fn unique_ports(ports: &Spot<'_>, found: &mut Found) {
     let mut taken = HashSet::new();
     for item in ports.items() {
@@ -207,7 +207,7 @@ fn traffic(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// What an update may not change.
+/// The fields that an update must not change.
 fn fixed(spec: &Spot<'_>, old: &Value, found: &mut Found) {
     address::fixed(spec, old, found);
     let class = spec.field("loadBalancerClass");

@@ -1,4 +1,4 @@
-//! What is wrong with PersistentVolumeClaims.
+//! Validation of PersistentVolumeClaims.
 // pkg/apis/core/validation/validation.go, ValidatePersistentVolumeClaimSpec and ValidatePersistentVolumeClaimUpdate
 
 use crate::builtin::rules::{empty, label, maybe_one_of, one_of, optional, quantity, selector, subdomain};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// Finds what is wrong with a claim.
+/// Validates a claim.
 pub fn validate_claim(object: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);
@@ -47,7 +47,7 @@ fn access_modes(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// How much is claimed; upstream tells of it at the resources.
+/// The requested storage; upstream reports violations at `resources`.
 fn storage(resources: &Spot<'_>, found: &mut Found) {
     let told = resources.key("storage");
     match quantity(&resources.value["requests"]["storage"]) {
@@ -117,7 +117,7 @@ fn not_below_capacity(spec: &Spot<'_>, old: &Value, found: &mut Found) {
     }
 }
 
-/// Finds what is wrong with the status of a claim.
+/// Validates the status of a claim.
 pub fn validate_claim_status(object: &Value, _live: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);

@@ -1,4 +1,4 @@
-//! What is wrong with StatefulSets and DaemonSets.
+//! Validation of StatefulSets and DaemonSets.
 // pkg/apis/apps/validation/validation.go
 
 use super::template;
@@ -11,7 +11,7 @@ use crate::builtin::volume::validate_claim_spec;
 use crate::violation::Violation;
 use serde_json::{Value, json};
 
-/// What an update of a StatefulSet may change.
+/// The fields that an update of a StatefulSet may change.
 const CHANGEABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -22,7 +22,7 @@ const CHANGEABLE: [&str; 7] = [
     "minReadySeconds",
 ];
 
-/// Finds what is wrong with a StatefulSet.
+/// Validates a StatefulSet.
 pub fn validate_stateful_set(object: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);
@@ -96,9 +96,9 @@ fn retention(policy: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// The template, as if the claims were volumes of it; names that the controller gives are passed over.
+/// The template with the claims as its volumes; names that the controller generates are skipped.
 fn claimed_template(spec: &Spot<'_>, found: &mut Found) {
-    // An empty selector is told of above; it is not held against the labels.
+    // An empty selector is reported above, and not compared with the labels.
     template::selected(spec, found);
     let mut changed = spec.field("template").value.clone();
     if let Some(pod) = changed.get_mut("spec").and_then(Value::as_object_mut) {
@@ -133,7 +133,7 @@ fn fixed(spec: &Spot<'_>, live: &Value, found: &mut Found) {
     }
 }
 
-/// Finds what is wrong with the status of a StatefulSet.
+/// Validates the status of a StatefulSet.
 pub fn validate_stateful_set_status(object: &Value, live: &Value) -> Vec<Violation> {
     const PARTS: [&str; 4] = [
         "readyReplicas",
@@ -156,7 +156,7 @@ pub fn validate_stateful_set_status(object: &Value, live: &Value) -> Vec<Violati
     found
 }
 
-/// Finds what is wrong with a DaemonSet.
+/// Validates a DaemonSet.
 pub fn validate_daemon_set(object: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);
@@ -198,7 +198,7 @@ fn daemon_rolling(rolling: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Finds what is wrong with the status of a DaemonSet.
+/// Validates the status of a DaemonSet.
 pub fn validate_daemon_set_status(object: &Value, live: &Value) -> Vec<Violation> {
     const COUNTS: [&str; 9] = [
         "currentNumberScheduled",

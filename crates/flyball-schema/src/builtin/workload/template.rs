@@ -1,4 +1,4 @@
-//! What is wrong with selectors and the templates they have to match.
+//! Validation of selectors and of the pod templates that they must match.
 // pkg/apis/apps/validation/validation.go and pkg/apis/core/validation/validation.go, ValidatePodTemplateSpec
 
 use crate::builtin::pod::{Whose, validate_spec};
@@ -6,14 +6,14 @@ use crate::builtin::rules::{annotations, labels, selector};
 use crate::builtin::spot::{Found, Spot};
 use crate::selector::LabelSelector;
 
-/// Whether a selector has a meaning at all; a selector that is absent selects nothing.
+/// Whether a selector is valid; an absent selector selects nothing.
 pub(in crate::builtin) fn has_meaning(spot: &Spot<'_>) -> bool {
     let mut found = Found::new();
     selector(spot, &mut found);
     found.is_empty()
 }
 
-/// A selector that has to be there and to select something; `what` is the word of upstream's message.
+/// Requires a selector that is not empty; `what` is the word in upstream's message.
 pub(super) fn required_selector(spec: &Spot<'_>, what: &str, found: &mut Found) {
     let spot = spec.field("selector");
     if !spot.is_set() {
@@ -29,7 +29,7 @@ pub(super) fn not_empty(selector: &Spot<'_>, what: &str, found: &mut Found) {
     }
 }
 
-/// A template's labels have to be selected.
+/// The selector must match the labels of the template.
 pub(in crate::builtin) fn selected(spec: &Spot<'_>, found: &mut Found) {
     let (spot, template) = (spec.field("selector"), spec.field("template"));
     let metadata = template.field("metadata");
@@ -52,7 +52,7 @@ pub(in crate::builtin) fn validate(template: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// What runs for ever restarts, and has no deadline; `kind` is the word of upstream's message.
+/// Requires `restartPolicy: Always` and no active deadline; `kind` is the word in upstream's message.
 pub(super) fn runs_forever(template: &Spot<'_>, kind: &str, found: &mut Found) {
     let spec = template.field("spec");
     if spec.field("restartPolicy").text() != "Always" {

@@ -1,4 +1,4 @@
-//! What is wrong with Deployments and ReplicaSets.
+//! Validation of Deployments and ReplicaSets.
 // pkg/apis/apps/validation/validation.go
 
 use super::template;
@@ -7,7 +7,7 @@ use crate::builtin::spot::{Found, Spot};
 use crate::violation::{Reason, Violation};
 use serde_json::Value;
 
-/// Finds what is wrong with a Deployment.
+/// Validates a Deployment.
 pub fn validate_deployment(object: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);
@@ -20,7 +20,7 @@ pub fn validate_deployment(object: &Value, live: Option<&Value>) -> Vec<Violatio
     found
 }
 
-/// Finds what is wrong with a ReplicaSet.
+/// Validates a ReplicaSet.
 pub fn validate_replica_set(object: &Value, live: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     let root = Spot::root(object);
@@ -41,7 +41,7 @@ fn selected_template(spec: &Spot<'_>, found: &mut Found) {
     if !template::has_meaning(&spec.field("selector")) {
         return spec.field("selector").invalid(found, "invalid label selector");
     }
-    // An empty selector is told of above; it matches everything.
+    // An empty selector is reported above; it matches everything.
     template::selected(spec, found);
     template::validate(&spec.field("template"), found);
     template::runs_forever(&spec.field("template"), "ReplicaSet", found);
@@ -66,7 +66,7 @@ fn strategy(strategy: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Go shows the whole of a strategy that it does not know.
+/// Go reports the whole strategy if its type is unknown.
 pub(super) fn unknown_strategy(strategy: &Spot<'_>, name: &str, supported: &[&str], found: &mut Found) {
     let shown = format!("{{\"Type\":{},\"RollingUpdate\":null}}", Value::from(name));
     let supported: Vec<String> = supported.iter().map(|name| format!("{name:?}")).collect();
@@ -92,7 +92,7 @@ fn progress_deadline(spec: &Spot<'_>, found: &mut Found) {
     }
 }
 
-/// Finds what is wrong with the status of a Deployment.
+/// Validates the status of a Deployment.
 pub fn validate_deployment_status(object: &Value, live: &Value) -> Vec<Violation> {
     const COUNTS: [&str; 8] = [
         "observedGeneration",
@@ -107,7 +107,7 @@ pub fn validate_deployment_status(object: &Value, live: &Value) -> Vec<Violation
     status(object, live, &COUNTS, &["updatedReplicas", "readyReplicas", "availableReplicas"])
 }
 
-/// Finds what is wrong with the status of a ReplicaSet.
+/// Validates the status of a ReplicaSet.
 pub fn validate_replica_set_status(object: &Value, live: &Value) -> Vec<Violation> {
     const COUNTS: [&str; 6] = [
         "replicas",
