@@ -75,6 +75,8 @@ pub(crate) enum Subresource {
     Scale,
     /// The node of a Pod.
     Binding,
+    /// The eviction of a Pod.
+    Eviction,
 }
 
 impl Subresource {
@@ -86,6 +88,7 @@ impl Subresource {
             Subresource::Finalize => Some("finalize"),
             Subresource::Scale => Some("scale"),
             Subresource::Binding => Some("binding"),
+            Subresource::Eviction => Some("eviction"),
         }
     }
 }

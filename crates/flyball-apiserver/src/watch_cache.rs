@@ -75,7 +75,7 @@ impl CachedEvent {
     pub fn previous_attributes(&self) -> Option<&Attributes> {
         let attributes = || {
             let previous = self.event.previous.as_ref()?;
-            Some(Attributes::of(self.kind.present(&previous.value, previous.revision)))
+            Some(Attributes::of(self.kind.convert_from_storage(&previous.value, previous.revision)))
         };
         self.previous_attributes.get_or_init(attributes).as_ref()
     }
@@ -96,7 +96,7 @@ impl CachedEvent {
     pub fn left(&self) -> Option<WatchEvent> {
         let left = || {
             let last = object::restamp(self.event.previous.as_ref()?, self.event.revision);
-            Some(self.kind.present(&last, self.event.revision))
+            Some(self.kind.convert_from_storage(&last, self.event.revision))
         };
         let object = self.left.get_or_init(left).clone()?;
         Some(WatchEvent::new(Change::Deleted, object))
@@ -104,7 +104,7 @@ impl CachedEvent {
 
     /// The new state, or that in which the object was deleted, in the version of the kind.
     fn last(&self) -> Bytes {
-        let convert = || self.kind.present(&self.event.last, self.event.revision);
+        let convert = || self.kind.convert_from_storage(&self.event.last, self.event.revision);
         self.last.get_or_init(convert).clone()
     }
 }

@@ -19,9 +19,10 @@ pub(crate) struct Attributes<'a> {
     pub subresource: Subresource,
     /// The namespace of the object.
     pub namespace: Option<&'a str>,
-    /// The new object, which mutating steps may change; null for a delete.
+    /// The new object, which mutating steps may change; null for a delete. A request to
+    /// `scale`, `binding` or `eviction` has a Scale, Binding or Eviction here, not the object that the path names.
     pub object: Value,
-    /// The stored object; none for a create.
+    /// The object as it was; none for a create.
     pub old: Option<&'a Value>,
     /// The options of the request.
     #[expect(
@@ -67,9 +68,12 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The object's name; empty where it is still to be generated.
+    /// The name in the path, or that of the object where the path has none; empty where it is still to be generated.
     pub fn name(&self) -> &str {
-        object::name(self.old.unwrap_or(&self.object))
+        match self.request.name() {
+            "" => object::name(self.old.unwrap_or(&self.object)),
+            name => name,
+        }
     }
 
     /// 403 for the object.

@@ -10,7 +10,13 @@ use futures::future::{BoxFuture, FutureExt, ready};
 
 /// The plugins in upstream's order.
 // pkg/kubeapiserver/options/plugins.go, AllOrderedPlugins
-static PLUGINS: &[&dyn Plugin] = &[&NamespaceLifecycle, &ServiceAccount, &Priority];
+static PLUGINS: &[&dyn Plugin] = &[
+    &NamespaceLifecycle,
+    &ServiceAccount,
+    &Priority,
+    #[cfg(test)]
+    &tests::Recorder,
+];
 
 /// An admission plugin. Both steps may wait for the store or for other servers; neither may change anything but the
 /// object and what the commit depends on.
@@ -47,4 +53,118 @@ pub(crate) async fn validate(attributes: &mut Attributes<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authn::user::User;
+    use crate::server::ApiServer;
+    use flyball_store::Store;
+    use http::Request;
+    use http_body_util::{BodyExt, Full};
+    use serde_json::{Value, json};
+    use std::cell::RefCell;
+
+    thread_local! {
+        /// What the plugins of this thread's test were asked, since it was last taken.
+        static ASKED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Keeps what it is asked.
+    pub(super) struct Recorder;
+
+    impl Recorder {
+        fn record(step: &str, attributes: &Attributes<'_>) {
+            let kind = |object: &Value| match object["kind"].as_str() {
+                Some(kind) => format!("{}/{kind}", object["apiVersion"].as_str().unwrap_or_default()),
+                None => "-".to_owned(),
+            };
+            let resource = &attributes.request.kind.resource;
+            let subresource = attributes.subresource.subresource().unwrap_or("-");
+            let (new, old) = (kind(&attributes.object), attributes.old.map_or("-".to_owned(), kind));
+            let (operation, name) = (attributes.operation, attributes.name());
+            let asked = format!("{step} {operation:?} {} {subresource} {name} {old} {new}", resource.plural);
+            ASKED.with_borrow_mut(|all| all.push(asked));
+        }
+    }
+
+    impl Plugin for Recorder {
+        fn handles(&self, _attributes: &Attributes<'_>) -> bool {
+            true
+        }
+
+        fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> BoxFuture<'a, Result<()>> {
+            Recorder::record("admit", attributes);
+            ready(Ok(())).boxed()
+        }
+
+        fn validate<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> BoxFuture<'a, Result<()>> {
+            Recorder::record("validate", attributes);
+            ready(Ok(())).boxed()
+        }
+    }
+
+    /// Sends a request, and returns what the plugins were asked meanwhile.
+    async fn asked(server: &ApiServer, method: &str, path: &str, body: Value) -> Vec<String> {
+        ASKED.take();
+        let request = Request::builder().method(method).uri(format!("/{path}"));
+        let request = request.header("content-type", "application/json");
+        let request = request.body(Full::from(body.to_string())).unwrap();
+        let response = server.as_user(User::admin()).respond(request).await;
+        let code = response.status();
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(code.is_success(), "{method} {path}: {}", String::from_utf8_lossy(&text));
+        ASKED.take()
+    }
+
+    fn deployment() -> Value {
+        let (labels, containers) = (json!({"app": "a"}), json!([{"name": "c", "image": "a:1"}]));
+        json!({"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}}}})
+    }
+
+    fn pod(name: &str) -> Value {
+        json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "a:1"}]}})
+    }
+
+    // apiserver/pkg/endpoints/handlers/create.go and update.go, NewAttributesRecord
+    #[tokio::test(start_paused = true)]
+    async fn plugins_see_the_object_of_a_subresource() {
+        let server = ApiServer::start(Store::memory()).await.unwrap();
+        let (pods, deployments) = ("api/v1/namespaces/default/pods", "apis/apps/v1/namespaces/default/deployments");
+        asked(&server, "POST", deployments, deployment()).await;
+        for name in ["a", "b"] {
+            asked(&server, "POST", pods, pod(name)).await;
+        }
+        let scale = json!({"metadata": {"name": "d"}, "spec": {"replicas": 3}});
+        let binding = json!({"metadata": {"name": "a"}, "target": {"name": "n"}});
+        let other = json!({"metadata": {"name": "b"}, "target": {"name": "n"}});
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}});
+        for (path, method, body, expected) in [
+            (
+                format!("{deployments}/d/scale"),
+                "PUT",
+                scale,
+                "Update deployments scale d autoscaling/v1/Scale autoscaling/v1/Scale",
+            ),
+            (format!("{pods}/a/binding"), "POST", binding, "Create pods binding a - v1/Binding"),
+            (
+                "api/v1/namespaces/default/bindings".to_owned(),
+                "POST",
+                other,
+                "Create bindings - b - v1/Binding",
+            ),
+            (
+                format!("{pods}/a/eviction"),
+                "POST",
+                eviction,
+                "Create pods eviction a - policy/v1/Eviction",
+            ),
+            (format!("{pods}/b"), "DELETE", json!({}), "Delete pods - b v1/Pod -"),
+        ] {
+            let steps = ["admit", "validate"].map(|step| format!("{step} {expected}"));
+            assert_eq!(asked(&server, method, &path, body).await, steps, "{method} {path}");
+        }
+    }
 }

@@ -259,7 +259,7 @@ pub(crate) async fn write(server: &ApiServer, entry: &Entry, change: impl FnOnce
     let expect = Expect::Revision(entry.revision);
     let op = match object::is_deleting(&new) && object::finalizers(&new).is_empty() {
         true => Op::delete(entry.key.clone(), expect),
-        false => Op::put(entry.key.clone(), kind.stored(new), expect),
+        false => Op::put(entry.key.clone(), kind.encode_for_storage(new), expect),
     };
     match server.store().commit(vec![op]).await {
         Ok(mut committed) => Ok(committed.entries.first_mut().and_then(mem::take)),

@@ -17,7 +17,7 @@ pub(crate) async fn apply(request: &ResourceRequest, subresource: Subresource) -
     let options = WriteOptions::patch(&request.info.query, &request.headers, PatchType::Apply)?;
     let (config, complaints) = decode::configuration(request)?;
     let manager = FieldManager::of(request, subresource, &options);
-    let write = Write { request, subresource, options: &options };
+    let write = Write::new(request, subresource, &options);
     write
         .update(|live| {
             if live.is_none() && subresource != Subresource::Whole {

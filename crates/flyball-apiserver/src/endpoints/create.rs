@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Stores a new object.
 pub(crate) async fn create(request: &ResourceRequest) -> Result<ApiResponse> {
     let options = WriteOptions::create(&request.info.query, &request.headers)?;
-    let write = Write { request, subresource: Subresource::Whole, options: &options };
+    let write = Write::new(request, Subresource::Whole, &options);
     write.create(|| new_object(request, &options)).await
 }
 

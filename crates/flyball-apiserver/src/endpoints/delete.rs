@@ -15,7 +15,7 @@ pub(crate) async fn delete(request: &ResourceRequest) -> Result<ApiResponse> {
     if let Some(warning) = request.kind.spec.deletion.warning.filter(|_| options.propagation().is_none()) {
         request.warn(warning);
     }
-    let delete = Delete { request, options: &options };
+    let delete = Delete::new(request, &options);
     delete.delete(request.namespace(), request.name()).await
 }
 
@@ -24,7 +24,7 @@ pub(crate) async fn delete_collection(request: &ResourceRequest) -> Result<ApiRe
     let list_options = ListOptions::list(&request.info.query)?;
     let filter = Filter::read(request, &list_options)?;
     let options = DeleteOptions::read(request)?;
-    let delete = Delete { request, options: &options };
+    let delete = Delete::new(request, &options);
     let found = list::find(request, &list_options, &filter).await?;
     for entry in &found.entries {
         let metadata = object::peek(&entry.value).metadata;

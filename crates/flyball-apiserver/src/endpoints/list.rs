@@ -28,13 +28,13 @@ pub(crate) struct Found {
 impl Found {
     /// The list of what was found.
     pub fn answer(self, request: &ResourceRequest, filter: &Filter) -> ApiResponse {
-        let present = |entry: &Entry| request.kind.present(&entry.value, entry.revision);
+        let convert = |entry: &Entry| request.kind.convert_from_storage(&entry.value, entry.revision);
         ApiResponse::List(List {
             kind: request.kind.clone(),
             resource_version: self.revision,
             continue_: self.continue_,
             remaining_item_count: self.remaining.filter(|_| filter.is_empty()),
-            items: self.entries.iter().map(present).collect(),
+            items: self.entries.iter().map(convert).collect(),
         })
     }
 }
@@ -76,7 +76,7 @@ pub(crate) async fn find(request: &ResourceRequest, options: &ListOptions, filte
         while limit.is_none_or(|limit| found.entries.len() < limit) {
             let Some(entry) = entries.next() else { break };
             last = Some(entry.key.clone());
-            let object = || request.kind.present(&entry.value, entry.revision);
+            let object = || request.kind.convert_from_storage(&entry.value, entry.revision);
             if filter.selects(&request.kind, object) {
                 found.entries.push(entry);
             }

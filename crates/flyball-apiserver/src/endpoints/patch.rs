@@ -21,7 +21,7 @@ pub(crate) async fn patch(request: &ResourceRequest, subresource: Subresource, k
     let options = WriteOptions::patch(&request.info.query, &request.headers, kind)?;
     let patch = Patch::read(request, kind)?;
     let manager = FieldManager::of(request, subresource, &options);
-    let write = Write { request, subresource, options: &options };
+    let write = Write::new(request, subresource, &options);
     write
         .update(|live| {
             let live = live.ok_or_else(|| request.not_found())?;

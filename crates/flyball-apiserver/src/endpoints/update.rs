@@ -15,7 +15,7 @@ pub(crate) async fn update(request: &ResourceRequest, subresource: Subresource) 
     let options = WriteOptions::update(&request.info.query, &request.headers)?;
     let manager = FieldManager::of(request, subresource, &options);
     let creates = request.kind.spec.create_on_update && subresource == Subresource::Whole;
-    let write = Write { request, subresource, options: &options };
+    let write = Write::new(request, subresource, &options);
     write
         .update(|live| {
             let mut object = decode::object(request, &options)?;

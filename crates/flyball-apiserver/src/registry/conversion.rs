@@ -8,31 +8,31 @@ use flyball_schema::{default, prune};
 use serde_json::Value;
 
 impl Kind {
-    /// Whether stored bytes are what this version shows, as they are.
-    pub(crate) fn is_present(&self, stored: &Bytes, revision: u64) -> bool {
+    /// Whether stored bytes need no conversion: they are of this version, and written with its current schema.
+    fn is_stored_as_served(&self, stored: &Bytes, revision: u64) -> bool {
         let since = self.custom.as_ref().map_or(0, |custom| custom.since);
         revision >= since && stored.starts_with(self.head().as_bytes())
     }
 
-    /// A stored object in this version.
-    pub(crate) fn present(&self, stored: &Bytes, revision: u64) -> Bytes {
-        match self.is_present(stored, revision) {
+    /// Converts a stored object to this version.
+    pub(crate) fn convert_from_storage(&self, stored: &Bytes, revision: u64) -> Bytes {
+        match self.is_stored_as_served(stored, revision) {
             true => stored.clone(),
-            false => object::encode_unstored(&self.present_value(stored, revision)),
+            false => object::encode_unstored(&self.decode_from_storage(stored, revision)),
         }
     }
 
-    /// A stored object in this version, decoded.
-    pub(crate) fn present_value(&self, stored: &Bytes, revision: u64) -> Value {
+    /// Decodes a stored object and converts it to this version.
+    pub(crate) fn decode_from_storage(&self, stored: &Bytes, revision: u64) -> Value {
         let mut value = object::decode(stored);
-        if !self.is_present(stored, revision) {
+        if !self.is_stored_as_served(stored, revision) {
             to_requested_version(self, &mut value);
         }
         value
     }
 
-    /// What a read would show of an object of this version if it were stored.
-    pub(crate) fn unstored(&self, mut value: Value) -> Bytes {
+    /// Encodes an object that a dry run does not store, as a read after the write would return it.
+    pub(crate) fn encode_dry_run(&self, mut value: Value) -> Bytes {
         if self.custom.is_some() {
             to_storage_version(self, &mut value);
             to_requested_version(self, &mut value);
@@ -40,8 +40,8 @@ impl Kind {
         object::encode_unstored(&value)
     }
 
-    /// An object of this version as it is stored.
-    pub(crate) fn stored(&self, mut value: Value) -> flyball_store::Value {
+    /// Encodes an object of this version in the version in which it is stored.
+    pub(crate) fn encode_for_storage(&self, mut value: Value) -> flyball_store::Value {
         to_storage_version(self, &mut value);
         object::encode(&value)
     }

@@ -27,9 +27,16 @@ pub(crate) struct Delete<'a> {
     pub request: &'a ResourceRequest,
     /// Its options.
     pub options: &'a DeleteOptions,
+    /// Whether admission plugins have admitted the request already, as the create of another object.
+    pub is_admitted: bool,
 }
 
-impl Delete<'_> {
+impl<'a> Delete<'a> {
+    /// A delete that admission sees.
+    pub fn new(request: &'a ResourceRequest, options: &'a DeleteOptions) -> Delete<'a> {
+        Delete { request, options, is_admitted: false }
+    }
+
     /// Deletes the object of a name; repeated while other requests interfere.
     pub async fn delete(&self, namespace: Option<&str>, name: &str) -> Result<ApiResponse> {
         let request = self.request;
@@ -61,16 +68,12 @@ impl Delete<'_> {
         namespace: Option<&str>,
         with: Vec<Op>,
     ) -> Result<Option<ApiResponse>> {
-        let Delete { request, options } = *self;
+        let Delete { request, options, .. } = *self;
         let kind = &request.kind;
-        let live = kind.present_value(&entry.value, entry.revision);
+        let live = kind.decode_from_storage(&entry.value, entry.revision);
         self.check(&live)?;
-        let mut attributes = Attributes::new(request, Operation::Delete, Options::Delete(options));
-        attributes.namespace = namespace;
-        attributes.old = Some(&live);
-        admission::admit(&mut attributes).await?;
-        admission::validate(&mut attributes).await?;
-        let with = attributes.take_requirements().into_iter().chain(with).collect();
+        let required = self.admit(&live, namespace).await?;
+        let with = required.into_iter().chain(with).collect();
         let plan = plan::plan(kind, &live, options, request.server.clock().now());
         if options.dry_run() {
             return Ok(Some(plan.preview(live).response(kind, options)));
@@ -82,13 +85,26 @@ impl Delete<'_> {
         crd::wait_until_reconciled(request, &name).await;
         Ok(Some(result.response(kind, options)))
     }
+
+    /// Runs admission; returns the operations that plugins add to the commit.
+    async fn admit(&self, live: &Value, namespace: Option<&str>) -> Result<Vec<Op>> {
+        if self.is_admitted {
+            return Ok(Vec::new());
+        }
+        let mut attributes = Attributes::new(self.request, Operation::Delete, Options::Delete(self.options));
+        attributes.namespace = namespace;
+        attributes.old = Some(live);
+        admission::admit(&mut attributes).await?;
+        admission::validate(&mut attributes).await?;
+        Ok(attributes.take_requirements())
+    }
 }
 
 /// Deletes an object without a request: no admission, no preconditions.
 pub(crate) async fn purge(server: &ApiServer, kind: &Arc<Kind>, entry: Entry) -> Result<()> {
     let mut next = Some(entry);
     while let Some(entry) = next {
-        let live = kind.present_value(&entry.value, entry.revision);
+        let live = kind.decode_from_storage(&entry.value, entry.revision);
         let plan = plan::plan(kind, &live, &DeleteOptions::default(), server.clock().now());
         if execute(server, kind, &entry, live, plan, Vec::new()).await?.is_some() {
             return Ok(());
@@ -115,8 +131,9 @@ async fn execute(
     plan: DeletePlan,
     with: Vec<Op>,
 ) -> Result<Option<DeleteResult>> {
-    let put = |object: Value| Op::put(entry.key.clone(), kind.stored(object), Expect::Revision(entry.revision));
-    let shown = |entry: &Entry| kind.present_value(&entry.value, entry.revision);
+    let put =
+        |object: Value| Op::put(entry.key.clone(), kind.encode_for_storage(object), Expect::Revision(entry.revision));
+    let shown = |entry: &Entry| kind.decode_from_storage(&entry.value, entry.revision);
     let removed = match plan {
         DeletePlan::Wait if with.is_empty() => return Ok(Some(DeleteResult::Pending(live))),
         DeletePlan::Wait => {

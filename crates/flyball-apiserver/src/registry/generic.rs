@@ -32,6 +32,31 @@ pub(crate) struct Write<'a> {
     pub subresource: Subresource,
     /// Its options.
     pub options: &'a WriteOptions,
+    /// What admission sees of it.
+    pub admission: Admission<'a>,
+}
+
+/// What admission plugins see of a write.
+#[derive(Clone, Copy)]
+pub(crate) enum Admission<'a> {
+    /// The object itself.
+    Object,
+    /// The object of a subresource, which `transform` reads and returns, too.
+    Subresource(&'a dyn SubresourceObject),
+    /// Nothing: they have admitted the request already, as the create of another object.
+    Done,
+}
+
+/// The object of a subresource that is a part of a stored object.
+pub(crate) trait SubresourceObject: Sync {
+    /// The part of a stored object that clients read and validating plugins see.
+    fn show(&self, stored: &Value) -> Value;
+
+    /// The same with the managed fields of the subresource, which a write updates.
+    fn show_managed(&self, stored: &Value) -> Value;
+
+    /// The stored object with a new state of the part.
+    fn merge(&self, stored: &Value, part: Value) -> Result<Value>;
 }
 
 /// The outcome of one attempt.
@@ -48,7 +73,12 @@ enum Attempt {
     Conflict,
 }
 
-impl Write<'_> {
+impl<'a> Write<'a> {
+    /// A write of an object that admission sees as it is.
+    pub fn new(request: &'a ResourceRequest, subresource: Subresource, options: &'a WriteOptions) -> Write<'a> {
+        Write { request, subresource, options, admission: Admission::Object }
+    }
+
     /// Stores a new object. `transform` makes it from the request, again for each attempt.
     pub async fn create(&self, transform: impl Fn() -> Result<Value>) -> Result<ApiResponse> {
         let mut tries = Tries::new(self.request, "create");
@@ -112,7 +142,7 @@ impl Write<'_> {
         let exists = |name, existing| Attempt::Exists { name, is_generated, existing };
         if self.options.dry_run {
             return match request.store().get(&key).await {
-                Ok(None) => Ok(self.created(self.request.kind.unstored(object))),
+                Ok(None) => Ok(self.created(self.request.kind.encode_dry_run(object))),
                 Ok(Some(entry)) => Ok(exists(name, Some(Box::new(entry)))),
                 Err(error) => request.store_failed(error),
             };
@@ -123,13 +153,13 @@ impl Write<'_> {
         }
         let mut ops = Vec::with_capacity(1 + requirements.len());
         let allocations = allocations(request, Some(&object), None);
-        ops.push(Op::put(key.clone(), request.kind.stored(object), Expect::Absent));
+        ops.push(Op::put(key.clone(), request.kind.encode_for_storage(object), Expect::Absent));
         ops.extend(requirements.into_iter().chain(allocations));
         match request.store().commit(ops).await {
             Ok(committed) => {
                 let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
                 crd::wait_until_reconciled(request, &name).await;
-                Ok(self.created(request.kind.present(&entry.value, entry.revision)))
+                Ok(self.created(request.kind.convert_from_storage(&entry.value, entry.revision)))
             }
             Err(Error::Conflict { key: other, current, .. }) if other == key => Ok(exists(name, current)),
             Err(Error::Conflict { .. }) => Ok(Attempt::Conflict),
@@ -157,32 +187,80 @@ impl Write<'_> {
         entry: &Entry,
         transform: impl Fn(Option<&Value>) -> Result<Option<Value>>,
     ) -> Result<Attempt> {
-        let Write { request, subresource, options } = *self;
+        let Write { request, subresource, .. } = *self;
         let kind = &request.kind;
-        let live = kind.present_value(&entry.value, entry.revision);
-        let Some(object) = transform(Some(&live))? else {
-            return Ok(self.updated(kind.present(&entry.value, entry.revision)));
+        let live = kind.decode_from_storage(&entry.value, entry.revision);
+        let (mut object, mut requirements) = match self.admit_update(&live, &transform).await? {
+            Some(admitted) => admitted,
+            None => return Ok(self.updated(kind.convert_from_storage(&entry.value, entry.revision))),
         };
-        let mut attributes = Attributes::new(request, Operation::Update, Options::Write(options));
-        attributes.subresource = subresource;
-        attributes.object = object;
-        attributes.old = Some(&live);
-        admission::admit(&mut attributes).await?;
-        let object = &mut attributes.object;
-        check_version(request, object, entry)?;
-        warn::owners(request, object);
-        strategy::before_update(kind, subresource, object, &live);
-        strategy::validate(request, subresource, object, Some(&live))?;
-        warn::finalizers(request, object, Some(&live));
-        warn::kind(request, object);
-        admission::validate(&mut attributes).await?;
-        if managed_fields::keep_timestamps(&live, &mut attributes.object) {
-            return Ok(self.updated(kind.present(&entry.value, entry.revision)));
+        check_version(request, &mut object, entry)?;
+        warn::owners(request, &mut object);
+        strategy::before_update(kind, subresource, &mut object, &live);
+        strategy::validate(request, subresource, &object, Some(&live))?;
+        warn::finalizers(request, &object, Some(&live));
+        warn::kind(request, &object);
+        let mut object = self.validate_update(&live, object, &mut requirements).await?;
+        if managed_fields::keep_timestamps(&live, &mut object) {
+            return Ok(self.updated(kind.convert_from_storage(&entry.value, entry.revision)));
         }
-        allocate(request, &mut attributes.object, Some(&live)).await?;
+        allocate(request, &mut object, Some(&live)).await?;
+        self.commit_update(entry, object, &live, requirements).await
+    }
+
+    /// Makes the new state and runs mutating admission on it, or on the subresource's object; none if nothing changes.
+    async fn admit_update(
+        &self,
+        live: &Value,
+        transform: impl Fn(Option<&Value>) -> Result<Option<Value>>,
+    ) -> Result<Option<(Value, Vec<Op>)>> {
+        let part = match self.admission {
+            Admission::Subresource(part) => Some((part, part.show_managed(live))),
+            Admission::Object | Admission::Done => None,
+        };
+        let old = part.as_ref().map_or(live, |(_, old)| old);
+        let Some(object) = transform(Some(old))? else {
+            return Ok(None);
+        };
+        if let Admission::Done = self.admission {
+            return Ok(Some((object, Vec::new())));
+        }
+        let mut attributes = self.update_attributes(object, old);
+        admission::admit(&mut attributes).await?;
         let requirements = attributes.take_requirements();
         let object = attributes.object;
-        self.commit_update(entry, object, &live, requirements).await
+        Ok(Some(match &part {
+            Some((part, _)) => (part.merge(live, object)?, requirements),
+            None => (object, requirements),
+        }))
+    }
+
+    /// Runs validating admission on a new state, or on the subresource's object in it.
+    async fn validate_update(&self, live: &Value, object: Value, requirements: &mut Vec<Op>) -> Result<Value> {
+        match self.admission {
+            Admission::Done => Ok(object),
+            Admission::Object => {
+                let mut attributes = self.update_attributes(object, live);
+                admission::validate(&mut attributes).await?;
+                requirements.extend(attributes.take_requirements());
+                Ok(attributes.object)
+            }
+            Admission::Subresource(part) => {
+                let old = part.show(live);
+                let mut attributes = self.update_attributes(part.show(&object), &old);
+                admission::validate(&mut attributes).await?;
+                requirements.extend(attributes.take_requirements());
+                Ok(object)
+            }
+        }
+    }
+
+    fn update_attributes<'o>(&'o self, object: Value, old: &'o Value) -> Attributes<'o> {
+        let mut attributes = Attributes::new(self.request, Operation::Update, Options::Write(self.options));
+        attributes.subresource = self.subresource;
+        attributes.object = object;
+        attributes.old = Some(old);
+        attributes
     }
 
     /// Writes the new state, or removes an object whose last finalizer went.
@@ -195,20 +273,20 @@ impl Write<'_> {
     ) -> Result<Attempt> {
         let request = self.request;
         if self.options.dry_run {
-            return Ok(self.updated(self.request.kind.unstored(object)));
+            return Ok(self.updated(self.request.kind.encode_dry_run(object)));
         }
         let expect = Expect::Revision(entry.revision);
         let is_last = is_last_state(request, &object, live);
         let allocations = allocations(request, Some(&object).filter(|_| !is_last), Some(live));
         let (op, last) = match is_last {
             true => (Op::delete(entry.key.clone(), expect), Some(object::encode_unstored(&object))),
-            false => (Op::put(entry.key.clone(), request.kind.stored(object), expect), None),
+            false => (Op::put(entry.key.clone(), request.kind.encode_for_storage(object), expect), None),
         };
         let ops = std::iter::once(op).chain(requirements).chain(allocations).collect();
         let object = match request.store().commit(ops).await {
             Ok(committed) => last.unwrap_or_else(|| {
                 let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
-                request.kind.present(&entry.value, entry.revision)
+                request.kind.convert_from_storage(&entry.value, entry.revision)
             }),
             Err(Error::Conflict { .. }) => return Ok(Attempt::Conflict),
             Err(error) => return request.store_failed(error),

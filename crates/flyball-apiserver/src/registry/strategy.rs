@@ -101,7 +101,7 @@ pub(crate) fn before_update(kind: &Kind, subresource: Subresource, object: &mut 
             }
         }
         Subresource::Finalize => keep_all_but_finalizers(object, live),
-        Subresource::Binding => {}
+        Subresource::Binding | Subresource::Eviction => {}
     }
     if matches!(subresource, Subresource::Whole | Subresource::Scale) {
         (kind.spec.prepare)(object, Some(live));

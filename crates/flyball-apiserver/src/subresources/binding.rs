@@ -1,7 +1,8 @@
 //! POST of a Binding: a pod gets its node.
 
+use crate::admission::{self, Attributes, Operation, Options};
 use crate::endpoints::{Subresource, decode};
-use crate::registry::generic::Write;
+use crate::registry::generic::{Admission, Write};
 use crate::registry::object;
 use crate::request::context::ResourceRequest;
 use crate::request::info::ResourceInfo;
@@ -16,38 +17,14 @@ use serde_json::{Value, json};
 /// Binds a pod to a node.
 // pkg/registry/core/pod/storage/storage.go, BindingREST
 pub(crate) async fn bind(request: &ResourceRequest) -> Result<ApiResponse> {
-    let options = WriteOptions::create(&request.info.query, &request.headers)?;
-    let binding = decode::as_type(request, node(), "Binding", "v1", options.field_validation)?;
-    let name = object::name(&binding);
-    if !name.is_empty() && name != request.name() {
-        let why = format!("name in URL does not match name in Binding object: {} != {name}", request.name());
-        return Err(Status::bad_request(why));
-    }
-    let target = &binding["target"];
-    refuse(request, target)?;
-    let node = target["name"].as_str().unwrap_or_default();
-    let now = request.now();
-    let write = Write {
-        request,
-        subresource: Subresource::Binding,
-        options: &options,
-    };
-    write
-        .update(|live| {
-            let live = live.ok_or_else(|| request.not_found())?;
-            let mut pod = live.clone();
-            place(request, &mut pod, node, &now)?;
-            Ok(Some(pod))
-        })
-        .await?;
-    Ok(ApiResponse::Done(Status::created()))
+    let (options, binding) = read(request)?;
+    assign(request, Subresource::Binding, request, &options, binding).await
 }
 
 /// Binds the pod that a Binding beside the pods names.
 // pkg/registry/core/pod/storage/storage.go, LegacyBindingREST
 pub(crate) async fn bind_named(request: &ResourceRequest) -> Result<ApiResponse> {
-    let options = WriteOptions::create(&request.info.query, &request.headers)?;
-    let binding = decode::as_type(request, node(), "Binding", "v1", options.field_validation)?;
+    let (options, binding) = read(request)?;
     let name = object::name(&binding).to_owned();
     if name.is_empty() {
         return Err(Status::bad_request("Name parameter required."));
@@ -59,7 +36,49 @@ pub(crate) async fn bind_named(request: &ResourceRequest) -> Result<ApiResponse>
         subresource: Some("binding".into()),
         ..request.target.clone()
     };
-    bind(&request.about(pods.expect("pods are built in"), target)).await
+    let pod = request.about(pods.expect("pods are built in"), target);
+    assign(request, Subresource::Whole, &pod, &options, binding).await
+}
+
+fn read(request: &ResourceRequest) -> Result<(WriteOptions, Value)> {
+    let options = WriteOptions::create(&request.info.query, &request.headers)?;
+    let binding = decode::as_type(request, node(), "Binding", "v1", options.field_validation)?;
+    Ok((options, binding))
+}
+
+/// Runs admission on the Binding, and writes the node into the pod. That write is not admitted a second time.
+async fn assign(
+    request: &ResourceRequest,
+    subresource: Subresource,
+    pod: &ResourceRequest,
+    options: &WriteOptions,
+    binding: Value,
+) -> Result<ApiResponse> {
+    let mut attributes = Attributes::new(request, Operation::Create, Options::Write(options));
+    attributes.subresource = subresource;
+    attributes.object = binding;
+    admission::admit(&mut attributes).await?;
+    let name = object::name(&attributes.object);
+    if !name.is_empty() && name != pod.name() {
+        let why = format!("name in URL does not match name in Binding object: {} != {name}", pod.name());
+        return Err(Status::bad_request(why));
+    }
+    refuse(pod, &attributes.object["target"])?;
+    admission::validate(&mut attributes).await?;
+    let node = attributes.object["target"]["name"].as_str().unwrap_or_default();
+    let now = pod.now();
+    let write = Write {
+        admission: Admission::Done,
+        ..Write::new(pod, Subresource::Binding, options)
+    };
+    write
+        .update(|live| {
+            let mut placed = live.ok_or_else(|| pod.not_found())?.clone();
+            place(pod, &mut placed, node, &now)?;
+            Ok(Some(placed))
+        })
+        .await?;
+    Ok(ApiResponse::Done(Status::created()))
 }
 
 fn node() -> Node<'static> {

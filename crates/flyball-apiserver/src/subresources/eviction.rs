@@ -4,7 +4,8 @@
 
 mod budget;
 
-use crate::endpoints::decode;
+use crate::admission::{self, Attributes, Operation, Options};
+use crate::endpoints::{Subresource, decode};
 use crate::registry::deletion::Delete;
 use crate::registry::generic::Tries;
 use crate::registry::object;
@@ -24,10 +25,7 @@ pub(crate) async fn evict(request: &ResourceRequest) -> Result<ApiResponse> {
         .schema("io.k8s.api.policy.v1.Eviction")
         .expect("Eviction is in the table");
     let eviction = decode::as_type(request, node, "Eviction", "policy/v1", options.field_validation)?;
-    let name = object::name(&eviction);
-    if !name.is_empty() && name != request.name() {
-        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
-    }
+    let eviction = admit(request, &options, eviction).await?;
     let options = DeleteOptions::of_value(&eviction["deleteOptions"], options.dry_run)?;
     let mut tries = Tries::new(request, "create");
     loop {
@@ -43,9 +41,23 @@ pub(crate) async fn evict(request: &ResourceRequest) -> Result<ApiResponse> {
     }
 }
 
+/// Runs admission on the Eviction. The delete of the pod is not admitted a second time.
+async fn admit(request: &ResourceRequest, options: &WriteOptions, eviction: Value) -> Result<Value> {
+    let mut attributes = Attributes::new(request, Operation::Create, Options::Write(options));
+    attributes.subresource = Subresource::Eviction;
+    attributes.object = eviction;
+    admission::admit(&mut attributes).await?;
+    let name = object::name(&attributes.object);
+    if !name.is_empty() && name != request.name() {
+        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+    }
+    admission::validate(&mut attributes).await?;
+    Ok(attributes.object)
+}
+
 /// Evicts a pod that has been read; none if the pod or its budget has changed since.
 async fn try_evict(request: &ResourceRequest, options: &DeleteOptions, entry: &Entry) -> Result<Option<ApiResponse>> {
-    let delete = Delete { request, options };
+    let delete = Delete { request, options, is_admitted: true };
     let pod = object::decode(&entry.value);
     delete.check(&pod)?;
     let verdict = match ignores_budgets(&pod) {
@@ -63,7 +75,7 @@ async fn try_evict(request: &ResourceRequest, options: &DeleteOptions, entry: &E
         None => return Ok(None),
     };
     let options = options.expecting(marked.revision);
-    let delete = Delete { request, options: &options };
+    let delete = Delete { options: &options, ..delete };
     if let Some(response) = delete.try_delete(&marked, request.namespace(), Vec::new()).await? {
         return Ok(Some(evicted(response)));
     }
@@ -90,7 +102,7 @@ fn ignores_budgets(pod: &Value) -> bool {
 /// Adds the condition `DisruptionTarget` to the pod and charges its budget in one commit; none after a conflict.
 async fn mark(request: &ResourceRequest, entry: &Entry, mut pod: Value, charge: Option<Op>) -> Result<Option<Entry>> {
     add_condition(&mut pod, &request.now());
-    let pod = Op::put(entry.key.clone(), request.kind.stored(pod), Expect::Revision(entry.revision));
+    let pod = Op::put(entry.key.clone(), request.kind.encode_for_storage(pod), Expect::Revision(entry.revision));
     match request.store().commit(std::iter::once(pod).chain(charge).collect()).await {
         Ok(committed) => Ok(committed.entries.into_iter().next().flatten()),
         Err(Error::Conflict { .. }) => Ok(None),

@@ -3,7 +3,7 @@
 use crate::endpoints::patch::Patch;
 use crate::endpoints::{Subresource, apply, decode};
 use crate::kinds::spec::{Selector, SubresourceEndpoint};
-use crate::registry::generic::Write;
+use crate::registry::generic::{Admission, SubresourceObject, Write};
 use crate::registry::object::{self, metadata_mut};
 use crate::registry::{Kind, Scale};
 use crate::request::context::ResourceRequest;
@@ -81,7 +81,7 @@ fn apply_request<'a>(old: &'a Value, options: &'a WriteOptions, now: &'a str) ->
 async fn get(request: &ResourceRequest) -> Result<ApiResponse> {
     match request.store().get(request.key()).await {
         Ok(Some(entry)) => {
-            let live = request.kind.present_value(&entry.value, entry.revision);
+            let live = request.kind.decode_from_storage(&entry.value, entry.revision);
             Ok(ApiResponse::Other {
                 code: StatusCode::OK,
                 object: scale_of(&request.kind, &live)?,
@@ -99,24 +99,16 @@ async fn write(
     options: &WriteOptions,
     next: impl Fn(&Value, &str) -> Result<Value>,
 ) -> Result<ApiResponse> {
-    let api_version = request.kind.resource.api_version();
-    let replicas_path = paths(&request.kind).spec_replicas_path;
-    let owned = [(api_version.as_str(), replicas_path.trim_start_matches('.'))];
-    let write = Write { request, subresource: Subresource::Scale, options };
-    let transform = |live: Option<&Value>| {
-        let live = live.ok_or_else(|| request.not_found())?;
-        let mut old = shown(&request.kind, live);
-        metadata_mut(&mut old).insert("managedFields".into(), managed_fields::scale_entries(live, &owned).into());
-        let scale = next(&old, &request.now())?;
+    let scaled = Scaled::new(request);
+    let write = Write {
+        admission: Admission::Subresource(&scaled),
+        ..Write::new(request, Subresource::Scale, options)
+    };
+    let transform = |old: Option<&Value>| {
+        let old = old.ok_or_else(|| request.not_found())?;
+        let scale = next(old, &request.now())?;
         decode::check_name(request, &scale)?;
-        check(request, &scale)?;
-        let mut object = live.clone();
-        *at_mut(&mut object, &replicas_path) = scale["spec"]["replicas"].as_i64().unwrap_or(0).into();
-        let metadata = metadata_mut(&mut object);
-        metadata.insert("resourceVersion".into(), object::text(&scale, "resourceVersion").into());
-        let entries = managed_fields::scaled_entries(live, &scale, &owned, &api_version);
-        metadata.insert("managedFields".into(), entries.into());
-        Ok(Some(object))
+        Ok(Some(scale))
     };
     match write.update(transform).await? {
         ApiResponse::Object { code, object, .. } => Ok(ApiResponse::Other {
@@ -124,6 +116,52 @@ async fn write(
             object: scale_of(&request.kind, &object::decode(&object))?,
         }),
         other => Ok(other),
+    }
+}
+
+/// The Scale of an object that is written.
+struct Scaled<'a> {
+    request: &'a ResourceRequest,
+    api_version: String,
+    replicas_path: String,
+}
+
+impl Scaled<'_> {
+    fn new(request: &ResourceRequest) -> Scaled<'_> {
+        Scaled {
+            request,
+            api_version: request.kind.resource.api_version(),
+            replicas_path: paths(&request.kind).spec_replicas_path,
+        }
+    }
+
+    /// The field of the object that the Scale owns, by the version of the object.
+    fn owned(&self) -> [(&str, &str); 1] {
+        [(&self.api_version, self.replicas_path.trim_start_matches('.'))]
+    }
+}
+
+impl SubresourceObject for Scaled<'_> {
+    fn show(&self, stored: &Value) -> Value {
+        shown(&self.request.kind, stored)
+    }
+
+    fn show_managed(&self, stored: &Value) -> Value {
+        let mut scale = self.show(stored);
+        let entries = managed_fields::scale_entries(stored, &self.owned());
+        metadata_mut(&mut scale).insert("managedFields".into(), entries.into());
+        scale
+    }
+
+    fn merge(&self, stored: &Value, scale: Value) -> Result<Value> {
+        check(self.request, &scale)?;
+        let mut object = stored.clone();
+        *at_mut(&mut object, &self.replicas_path) = scale["spec"]["replicas"].as_i64().unwrap_or(0).into();
+        let metadata = metadata_mut(&mut object);
+        metadata.insert("resourceVersion".into(), object::text(&scale, "resourceVersion").into());
+        let entries = managed_fields::scaled_entries(stored, &scale, &self.owned(), &self.api_version);
+        metadata.insert("managedFields".into(), entries.into());
+        Ok(object)
     }
 }
 

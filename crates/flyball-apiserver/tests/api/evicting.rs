@@ -157,3 +157,25 @@ async fn a_dry_run_charges_nothing() {
     assert_eq!(server.get(&format!("{BUDGETS}/b")).await.body["status"]["disruptionsAllowed"], 1);
     assert_eq!(server.get(&format!("{PODS}/a")).await.body["metadata"].get("deletionTimestamp"), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_terminating_namespace_are_neither_bound_nor_evicted() {
+    let server = Server::start().await;
+    let pods = "/api/v1/namespaces/short/pods";
+    server.post("/api/v1/namespaces", json!({"metadata": {"name": "short"}})).await;
+    let spec = json!({"containers": [{"name": "c", "image": "a:1"}]});
+    assert_eq!(server.post(pods, json!({"metadata": {"name": "a"}, "spec": spec})).await.code, 201);
+    assert_eq!(server.delete("/api/v1/namespaces/short", Value::Null).await.code, 200);
+
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}});
+    let binding = json!({"metadata": {"name": "a"}, "target": {"name": "n"}});
+    for refused in [
+        server.post(&format!("{pods}/a/eviction"), eviction).await,
+        server.post(&format!("{pods}/a/binding"), binding.clone()).await,
+        server.post("/api/v1/namespaces/short/bindings", binding).await,
+    ] {
+        assert_eq!(cause(&refused).0, 403, "{}", refused.body);
+        assert_eq!(cause(&refused).1, "NamespaceTerminating");
+    }
+    assert_eq!(server.get(&format!("{pods}/a")).await.body["spec"].get("nodeName"), None);
+}

@@ -64,7 +64,7 @@ impl Initial {
     pub async fn next(&mut self, kind: &Kind, filter: &Filter) -> flyball_store::Result<Option<WatchEvent>> {
         loop {
             for entry in self.entries.by_ref() {
-                let object = kind.present(&entry.value, entry.revision);
+                let object = kind.convert_from_storage(&entry.value, entry.revision);
                 if filter.selects(kind, || object.clone()) {
                     return Ok(Some(WatchEvent::new(Change::Added, object)));
                 }
