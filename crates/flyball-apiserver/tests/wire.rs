@@ -337,3 +337,17 @@ async fn health_is_told_in_a_word_or_in_detail() {
         format!("[+]ping ok\n[+]store excluded: ok\n[+]shutdown ok\n{warning}\nreadyz check passed\n")
     );
 }
+
+/// Go clients that prefer protobuf accept it first everywhere.
+#[tokio::test(start_paused = true)]
+async fn paths_without_resources_are_json_also_for_clients_that_prefer_protobuf() {
+    let server = start().await;
+    let accept = [("accept", "application/vnd.kubernetes.protobuf,application/json")];
+
+    let version = ask(&server, "/version", &accept).await;
+    let health = ask(&server, "/readyz", &accept).await;
+
+    assert_eq!((version.code, version.header("content-type")), (200, "application/json"));
+    assert!(version.json()["gitVersion"].is_string());
+    assert_eq!((health.code, health.text()), (200, "ok"));
+}
