@@ -6,3 +6,4 @@ mod head_limits;
 pub mod request_body;
 pub mod serve;
 pub mod tls;
+mod write_timeout;

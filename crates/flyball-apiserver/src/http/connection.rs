@@ -7,6 +7,7 @@ use crate::health::ShuttingDown;
 use crate::http::head_limits::HeadLimits;
 use crate::http::request_body::{RequestBody, Unread, drain};
 use crate::http::tls::Tls;
+use crate::http::write_timeout::WriteTimeout;
 use flyball_host::activity::{IdleLimits, Tracked};
 use flyball_host::connections::Connection;
 use http::header::{CONNECTION, EXPECT, HOST, HeaderValue};
@@ -78,7 +79,7 @@ pub(crate) async fn run<S>(
             Ok::<_, Infallible>(response.map(|body| Tracked::new(body, in_flight)))
         }
     });
-    let mut served = pin!(builder.serve_connection(TokioIo::new(HeadLimits::new(stream)), handler));
+    let mut served = pin!(builder.serve_connection(TokioIo::new(HeadLimits::new(WriteTimeout::new(stream))), handler));
     let result = tokio::select! {
         result = served.as_mut() => result,
         () = ended(stopped) => {
