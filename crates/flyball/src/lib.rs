@@ -42,7 +42,7 @@ pub use program::config;
 pub use program::config::Config;
 pub use program::inspect::{Failing, QueueState, Queued, Standing};
 pub use program::manifests::Manifests;
-pub use program::run::run;
+pub use program::run::{NoFlags, NoSection, Program, Settings, run};
 #[cfg(feature = "otel")]
 pub use program::trace::Traces;
 

@@ -8,4 +8,5 @@ pub(crate) mod inspect;
 pub(crate) mod log;
 pub(crate) mod manifests;
 pub(crate) mod run;
+pub(crate) mod section;
 pub(crate) mod trace;

@@ -32,6 +32,7 @@ pub struct Operator {
     tasks: Vec<Task>,
     pub(crate) leader_tasks: Vec<LeaderTask>,
     pub(crate) shutdown_grace: Duration,
+    version: Option<String>,
     namespaces: Vec<String>,
     lists: Lists,
     permissions: Vec<PolicyRule>,
@@ -59,6 +60,7 @@ impl Operator {
             tasks: Vec::new(),
             leader_tasks: Vec::new(),
             shutdown_grace: SHUTDOWN_GRACE,
+            version: None,
             namespaces: Vec::new(),
             lists: Lists::default(),
             permissions: Vec::new(),
@@ -70,7 +72,21 @@ impl Operator {
         }
     }
 
-    /// Declares a kind that the operator brings along; it is installed when the operator starts.
+    /// Says which version of the operator this is, as in `env!("CARGO_PKG_VERSION")`.
+    ///
+    /// The definitions that it installs carry the version (annotation `flyball.dev/operator-version`), and an operator of a lower
+    /// version, by semantic versioning, leaves them as they are.
+    pub fn version(mut self, version: impl Into<String>) -> Operator {
+        self.version = Some(version.into());
+        self
+    }
+
+    /// Declares a kind that the operator brings along. The replica that leads installs it before anything is reconciled, unless
+    /// [`Config::crds`] says otherwise.
+    ///
+    /// A definition in the cluster is not overwritten if a higher [version](Operator::version) of the operator installed it, or if it
+    /// serves or stores a version of the kind that this operator does not bring. The operator then works with the definition as it
+    /// is, or refuses to if that serves none of its versions.
     pub fn crd(mut self, crd: CustomResourceDefinition) -> Operator {
         self.crds.push(crd);
         self
@@ -226,6 +242,15 @@ impl Operator {
 
     pub(crate) fn controllers(&self) -> &[ControllerSpec] {
         &self.controllers
+    }
+
+    /// Changes the controller of that name, if there is one.
+    pub(crate) fn edit_controller(&mut self, name: &str, edit: impl Fn(&mut ControllerSpec)) {
+        self.controllers.iter_mut().filter(|controller| controller.name == name).for_each(edit);
+    }
+
+    pub(crate) fn own_version(&self) -> Option<&str> {
+        self.version.as_deref()
     }
 
     pub(crate) fn event_policy(&self) -> EventPolicy {

@@ -33,7 +33,7 @@ pub(crate) async fn run(
         let term = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            term = leadership.begun() => term,
+            term = operator.begun() => term,
         };
         let daemons = Daemons {
             desk: begin(&operator, &controller, &daemon, followed.clone()),

@@ -104,7 +104,7 @@ impl Desk {
             let term = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                term = leadership.begun() => term,
+                term = self.operator.begun() => term,
             };
             if std::mem::replace(&mut led, true) {
                 self.add_all(Why::Listed);

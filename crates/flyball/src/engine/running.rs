@@ -8,6 +8,7 @@ use crate::engine::task;
 use crate::leader::{Elections, FencedClient, ending, transport};
 use crate::metrics::MeasuredClient;
 use crate::program::admin::{self, Servers};
+use crate::program::config::CrdInstall;
 use crate::program::crds;
 use crate::{Addresses, Cache, Config, Election, Events, Leadership, Metrics, Operator, Result, event};
 use kube::Client;
@@ -24,6 +25,7 @@ pub(crate) struct Setup {
     pub(crate) election: Option<Election>,
     /// How the client's cluster is reached.
     pub(crate) cluster: Option<kube::Config>,
+    pub(crate) install: CrdInstall,
 }
 
 /// An operator that was started. Dropping it ends everything at once, as a crash would.
@@ -42,7 +44,6 @@ pub struct Running {
 impl Running {
     pub(crate) async fn start(operator: &Operator, client: Client, setup: Setup) -> Result<Running> {
         operator.check()?;
-        crds::install(&client, operator.name(), operator.crds()).await?;
         let cache = Cache::new(operator.namespaces_watched(), operator.lists());
         let metrics = operator.own_metrics();
         let unmeasured = client.clone();
@@ -60,6 +61,7 @@ impl Running {
             metrics: metrics.clone(),
         };
         let client = client.to_client();
+        let installation = crds::begin(&client, operator, &leadership, setup.install).await?;
         let api = leads.client(&leadership)?;
         let shared = Arc::new(Shared {
             name: operator.name().to_owned(),
@@ -74,6 +76,7 @@ impl Running {
             clock,
             stop: CancellationToken::new(),
             grace: operator.shutdown_grace,
+            installation: Arc::new(installation),
             running: Arc::default(),
             controls: Arc::default(),
         });
@@ -84,12 +87,7 @@ impl Running {
         // Held until all controllers are connected, so that each kind is followed once, as fully as any of them needs.
         let _followed = shared.follow(operator.controllers().iter().flat_map(ControllerSpec::kinds));
         control(operator, &shared, &leads, &mut elections)?;
-        for task in operator.tasks() {
-            shared.spawn(task::run(task.clone(), client.clone(), metrics.clone(), shared.stop.clone()));
-        }
-        for task in &operator.leader_tasks {
-            shared.spawn(task::run_while_leading(shared.clone(), task.clone(), shared.stop.clone()));
-        }
+        spawn_tasks(operator, &shared, &client);
         elections.start();
         let elections = Some(elections);
         Ok(Running {
@@ -113,11 +111,9 @@ impl Running {
     ) -> Result<Running> {
         let election = Election::configured(operator.name(), &config.leader_election);
         let election = operator.own_election().is_none().then_some(election).flatten();
-        let mut operator = operator.clone();
-        if !config.namespaces.is_empty() {
-            operator = operator.namespaces(config.namespaces.iter().cloned());
-        }
-        let mut running = Running::start(&operator, client, Setup { election, cluster }).await?;
+        let operator = config.applied_to(operator.clone())?;
+        let mut running =
+            Running::start(&operator, client, Setup { election, cluster, install: config.crds.install }).await?;
         running.servers = Servers::start(&running.operator, config, running.client.clone()).await?;
         Ok(running)
     }
@@ -203,6 +199,17 @@ impl Leads {
             leadership: leadership.clone(),
             metrics: self.metrics.clone(),
         }))
+    }
+}
+
+/// Starts what runs beside the controllers.
+fn spawn_tasks(operator: &Operator, shared: &Arc<Shared>, client: &Client) {
+    shared.spawn(crds::install_while_leading(shared.clone(), operator.clone(), shared.stop.clone()));
+    for task in operator.tasks() {
+        shared.spawn(task::run(task.clone(), client.clone(), shared.metrics.clone(), shared.stop.clone()));
+    }
+    for task in &operator.leader_tasks {
+        shared.spawn(task::run_while_leading(shared.clone(), task.clone(), shared.stop.clone()));
     }
 }
 

@@ -11,6 +11,7 @@ use crate::event::Recorder;
 use crate::leader::FencedClient;
 use crate::metrics::ControllerMetrics;
 use crate::program::admin::Checks;
+use crate::program::crds::Installation;
 use crate::{Cache, Leadership, Metrics};
 use kube::Client;
 use std::{
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) stop: CancellationToken,
     /// How long work may take to end once the operator stops.
     pub(crate) grace: Duration,
+    /// Nothing is reconciled before the operator's kinds are installed.
+    pub(crate) installation: Arc<Installation>,
     /// Runners and tasks. Emptied when the operator ends.
     pub(crate) running: Arc<Mutex<JoinSet<()>>>,
     pub(crate) controls: Arc<Mutex<Vec<Weak<Control>>>>,
@@ -55,6 +58,18 @@ pub(crate) struct Control {
 }
 
 impl Shared {
+    /// Waits until this process leads and the operator's kinds are installed; says in which term.
+    pub(crate) async fn begun(&self) -> u64 {
+        loop {
+            let term = self.leadership.begun().await;
+            tokio::select! {
+                biased;
+                () = self.leadership.lost(term) => {}
+                () = self.installation.wait() => return term,
+            }
+        }
+    }
+
     /// Starts a controller with its timers and daemons, which end with the operator or with `stop`.
     pub(crate) fn control(self: &Arc<Shared>, controller: ControllerSpec, stop: CancellationToken) {
         let followed = self.follow(controller.kinds());

@@ -28,7 +28,7 @@ pub(crate) async fn run_while_leading(operator: Arc<Shared>, task: LeaderTask, s
         let term = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            term = leadership.begun() => term,
+            term = operator.begun() => term,
         };
         let ctx = TaskContext {
             operator: operator.clone(),

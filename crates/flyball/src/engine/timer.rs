@@ -90,7 +90,7 @@ pub(crate) async fn run(
         let term = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            term = leadership.begun() => term,
+            term = operator.begun() => term,
         };
         let desk = begin(&operator, &controller, &timer, followed.clone());
         tokio::select! {

@@ -1,42 +1,96 @@
 //! The command line that every operator has, made of the configuration's keys.
 
 use crate::declare::operator::is_label;
-use crate::program::config::{ConfigError, KEYS, Key, Layers};
+use crate::program::config::controllers::{self, OPTIONS};
+use crate::program::config::{ConfigError, KEYS, Key, Layers, is_section};
+use crate::program::run::Variables;
 use crate::{Config, Manifests, Operator};
 use clap::{
     Arg, ArgAction, ArgMatches, Command,
     builder::{NonEmptyStringValueParser, PossibleValuesParser},
 };
+use serde_json::Value;
 use std::path::PathBuf;
 
-/// The command of an operator: `run`, `crds`, `rbac`, `manifests` and `help`.
-pub(crate) fn command(operator: &Operator) -> Command {
-    let name = operator.name();
-    Command::new("operator")
+/// What an author adds to the command line.
+pub(crate) struct Extension {
+    /// Adds the flags that every command takes.
+    pub(crate) flags: fn(Command) -> Command,
+    pub(crate) section: Option<&'static str>,
+    pub(crate) subcommands: Vec<(&'static str, fn(Command) -> Command)>,
+}
+
+impl Extension {
+    /// Names that the framework has itself.
+    pub(crate) fn mistakes(&self, name: &str) -> Vec<String> {
+        let own = |augment: fn(Command) -> Command| augment(Command::new("own"));
+        let known: Vec<_> = run_arguments()
+            .into_iter()
+            .chain(scope_arguments(name))
+            .chain(manifest_arguments())
+            .collect();
+        let taken =
+            |argument: &Arg| known.iter().any(|known| known.get_id() == argument.get_id() || is_same(known, argument));
+        let flags = own(self.flags);
+        let mut mistakes: Vec<_> = flags
+            .get_arguments()
+            .filter(|argument| taken(argument))
+            .map(|argument| format!("flag --{} is the framework's", argument.get_long().unwrap_or_default()))
+            .collect();
+        if let Some(section) = self.section
+            && (is_section(section) || section == "webhook")
+        {
+            mistakes.push(format!("section {section:?} is the framework's"));
+        }
+        for (command, augment) in &self.subcommands {
+            if ["run", "crds", "rbac", "manifests", "help"].contains(command) {
+                mistakes.push(format!("command {command:?} is the framework's"));
+            }
+            let config = config_argument();
+            let twice = |argument: &&Arg| {
+                let same = |other: &Arg| other.get_id() == argument.get_id() || is_same(other, argument);
+                same(&config) || flags.get_arguments().any(same)
+            };
+            let twice = own(*augment)
+                .get_arguments()
+                .filter(twice)
+                .map(|it| it.get_id().to_string())
+                .collect::<Vec<_>>();
+            mistakes.extend(twice.iter().map(|flag| format!("command {command:?} has two flags {flag:?}")));
+        }
+        mistakes
+    }
+}
+
+fn is_same(one: &Arg, other: &Arg) -> bool {
+    let long = one.get_long().is_some() && one.get_long() == other.get_long();
+    long || one.get_short().is_some() && one.get_short() == other.get_short()
+}
+
+/// The command of an operator: `run`, `crds`, `rbac`, `manifests` and `help`, and what its author adds.
+pub(crate) fn command(name: &str, extension: &Extension) -> Command {
+    let flags = |command| (extension.flags)(command).about(None::<&str>);
+    let file = extension.section.map(|_| config_argument());
+    let printing = |command: Command| (extension.flags)(command.args(file.clone()));
+    let root = Command::new("operator").args_conflicts_with_subcommands(true).args(run_arguments());
+    let root = flags(root)
         .bin_name(name)
         .display_name(name)
         .about(format!("The {name} operator"))
-        .after_help(after_help(name))
-        .args_conflicts_with_subcommands(true)
-        .args(run_arguments())
-        .subcommand(
-            Command::new("run")
-                .about("Run the operator; also what happens without a command")
-                .after_help(PRECEDENCE)
-                .args(run_arguments()),
-        )
-        .subcommand(Command::new("crds").about("Print the CustomResourceDefinitions as YAML"))
-        .subcommand(
-            Command::new("rbac")
-                .about("Print the ServiceAccount, its roles and their bindings as YAML: no more rights than it needs")
-                .args(scope_arguments(name)),
-        )
-        .subcommand(
-            Command::new("manifests")
-                .about("Print everything that runs the operator in a cluster as YAML, to be applied at once")
-                .args(scope_arguments(name))
-                .args(manifest_arguments()),
-        )
+        .after_help(after_help(name));
+    let run = flags(Command::new("run").args(run_arguments()))
+        .about("Run the operator; also what happens without a command")
+        .after_help(precedence());
+    let rbac = printing(Command::new("rbac").args(scope_arguments(name)))
+        .about("Print the ServiceAccount, its roles and their bindings as YAML: no more rights than it needs");
+    let manifests = printing(Command::new("manifests").args(scope_arguments(name)).args(manifest_arguments()))
+        .about("Print everything that runs the operator in a cluster as YAML, to be applied at once");
+    let crds = printing(Command::new("crds")).about("Print the CustomResourceDefinitions as YAML");
+    let own = extension.subcommands.iter().map(|(name, augment)| {
+        let flags = (extension.flags)(Command::new(*name).arg(config_argument())).about(None::<&str>);
+        augment(flags)
+    });
+    root.subcommands([run, crds, rbac, manifests]).subcommands(own)
 }
 
 fn scope_arguments(name: &str) -> [Arg; 2] {
@@ -106,14 +160,22 @@ pub(crate) fn manifests<'a>(operator: &'a Operator, arguments: &ArgMatches) -> M
 /// The variable that names the file.
 const FILE: &str = "FLYBALL_CONFIG";
 
-const PRECEDENCE: &str =
-    "A flag is heard over its environment variable, that over the file, and the file over the default.
-A variable that is empty is not heard.
-The file's keys are the flags' in camelCase: --metrics-port is `port` under `metrics`.";
+fn precedence() -> String {
+    let options: Vec<_> = OPTIONS.iter().map(|option| format!("{} ({})", option.path, option.help)).collect();
+    format!(
+        "Flags override environment variables, which override the file, which overrides defaults.
+A variable that is empty counts as unset.
+The file's keys are the flags' in camelCase: --metrics-port is `port` under `metrics`.
+Options of a controller are keys under `controllers.NAME`: --controller NAME.OPTION=VALUE, FLYBALL_CONTROLLERS_NAME_OPTION.
+Options: {}.",
+        options.join(", ")
+    )
+}
 
 fn after_help(name: &str) -> String {
+    let precedence = precedence();
     format!(
-        "{PRECEDENCE}
+        "{precedence}
 
 Examples:
   {name}                                    run, with the cluster of the kubeconfig or the pod
@@ -126,14 +188,24 @@ Exit codes: 0 ended after SIGTERM or SIGINT, 1 failed, 2 wrong arguments or conf
     )
 }
 
-fn run_arguments() -> Vec<Arg> {
-    let config = Arg::new("config")
+fn config_argument() -> Arg {
+    Arg::new("config")
         .long("config")
         .value_name("FILE")
         .value_parser(clap::value_parser!(PathBuf))
-        .help(format!("A YAML file of the keys below, an OperatorConfig [env: {FILE}]"));
-    let mut arguments = vec![config];
+        .help(format!("A YAML file of the keys below, an OperatorConfig [env: {FILE}]"))
+}
+
+fn run_arguments() -> Vec<Arg> {
+    let mut arguments = vec![config_argument()];
     arguments.extend(KEYS.iter().map(argument));
+    let controller = Arg::new("controller")
+        .long("controller")
+        .value_name("NAME.OPTION=VALUE")
+        .action(ArgAction::Append)
+        .help_heading("Controllers")
+        .help("An option of one controller, as in greeting.concurrency=4 [env: FLYBALL_CONTROLLERS_NAME_OPTION]");
+    arguments.push(controller);
     arguments
 }
 
@@ -173,16 +245,23 @@ fn heading(path: &str) -> &'static str {
         Some("health") => "Health",
         Some("logging") => "Logging",
         Some("tracing") => "Tracing",
+        Some("shutdown") => "Shutdown",
+        Some("crds") => "CustomResourceDefinitions",
         _ => "Scope",
     }
 }
 
-/// Hears the file, the environment and the flags.
-pub(crate) fn config(arguments: &ArgMatches, variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
-    let mut layers = Layers::default();
-    let variable = |name: &str| variable(name).filter(|text| !text.is_empty());
-    let file = arguments.get_one("config").cloned().or_else(|| variable(FILE).map(PathBuf::from));
-    if let Some(file) = file {
+/// Reads the file, the environment and the flags; answers with the author's section of the file, too.
+pub(crate) fn config(
+    command: &str,
+    arguments: &ArgMatches,
+    variables: &Variables,
+    section: Option<&str>,
+) -> Result<(Config, Option<Value>), ConfigError> {
+    let mut layers = Layers::with_section(section);
+    let variable = |name: &str| variables.get(name).filter(|text| !text.is_empty()).cloned();
+    let file = arguments.try_get_one("config").ok().flatten().cloned();
+    if let Some(file) = file.or_else(|| variable(FILE).map(PathBuf::from)) {
         let name = file.display().to_string();
         match std::fs::read_to_string(&file) {
             Ok(text) => layers.yaml(&name, &text),
@@ -199,7 +278,8 @@ pub(crate) fn config(arguments: &ArgMatches, variable: impl Fn(&str) -> Option<S
             layers.set(&name, key, &text);
         }
     }
-    for key in &KEYS {
+    // Other commands have flags of these names that mean something else.
+    for key in KEYS.iter().filter(|_| command == "run") {
         if let Some(text) = arguments.get_one::<String>(key.path) {
             layers.set(&format!("--{}", key.flag()), key, text);
         }
@@ -207,24 +287,54 @@ pub(crate) fn config(arguments: &ArgMatches, variable: impl Fn(&str) -> Option<S
     layers.finish()
 }
 
+/// Reads the options of an operator's controllers from the environment and the flags, and checks all of them.
+pub(crate) fn controllers(
+    config: &mut Config,
+    operator: &Operator,
+    arguments: &ArgMatches,
+    variables: &Variables,
+) -> Result<(), String> {
+    let names: Vec<_> = operator.controllers().iter().map(|controller| &*controller.name).collect();
+    let all: Vec<_> = variables.keys().cloned().collect();
+    let mut mistakes = controllers::read_environment(config, &names, &all, |name| variables.get(name).cloned());
+    for flag in arguments.get_many::<String>("controller").into_iter().flatten() {
+        let read = controllers::read_flag(config, &names, flag);
+        mistakes.extend(read.err().map(|mistake| format!("--controller {flag}: {mistake}")));
+    }
+    mistakes.extend(config.check_controllers(operator).err());
+    if mistakes.is_empty() {
+        Ok(())
+    } else {
+        Err(mistakes.join("\n"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn parse(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Config, String> {
-        let command = command(&Operator::new("greeter"));
-        let matches = command
+        let matches = greeter()
             .try_get_matches_from(std::iter::once(&"greeter").chain(arguments))
             .map_err(|error| error.to_string())?;
         let matches = matches.subcommand_matches("run").unwrap_or(&matches).clone();
-        let variable =
-            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, text)| text.to_string());
-        config(&matches, variable).map_err(|error| error.to_string())
+        let variables = variables.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
+        let config = config("run", &matches, &variables, None).map_err(|error| error.to_string())?;
+        Ok(config.0)
+    }
+
+    fn greeter() -> Command {
+        let extension = Extension {
+            flags: |command| command,
+            section: None,
+            subcommands: Vec::new(),
+        };
+        command("greeter", &extension)
     }
 
     #[test]
     fn the_command_line_is_sound() {
-        command(&Operator::new("greeter")).debug_assert();
+        greeter().debug_assert();
     }
 
     #[test]
@@ -293,7 +403,7 @@ mod tests {
         ] {
             let arguments = ["greeter", "manifests", "--image", "a"];
             let arguments = &arguments[..if wrong[0] == "--image" { 2 } else { 4 }];
-            let refusal = command(&Operator::new("greeter")).try_get_matches_from(arguments.iter().chain(&wrong));
+            let refusal = greeter().try_get_matches_from(arguments.iter().chain(&wrong));
             let refusal = refusal.unwrap_err();
             assert!(refusal.exit_code() == 2 && refusal.to_string().contains(wrong[0]), "{refusal}");
         }
@@ -332,21 +442,21 @@ mod tests {
             "--replicas",
             "3",
         ];
-        let matches = command(&operator).try_get_matches_from(asked).unwrap();
+        let matches = greeter().try_get_matches_from(asked).unwrap();
         let objects = manifests(&operator, matches.subcommand_matches("manifests").unwrap()).all("a").unwrap();
         let deployment = objects.iter().find(|object| object.types.as_ref().unwrap().kind == "Deployment").unwrap();
         assert_eq!(
             (&deployment.data["spec"]["replicas"], deployment.metadata.namespace.as_deref()),
             (&3.into(), Some("b"))
         );
-        let refusal = command(&operator).try_get_matches_from(["greeter", "manifests"]).unwrap_err();
+        let refusal = greeter().try_get_matches_from(["greeter", "manifests"]).unwrap_err();
         assert_eq!(refusal.exit_code(), 2);
         assert!(refusal.to_string().contains("--image <IMAGE>"), "{refusal}");
     }
 
     #[test]
     fn the_help_teaches_every_key() {
-        let help = command(&Operator::new("greeter")).render_long_help().to_string();
+        let help = greeter().render_long_help().to_string();
         for key in &KEYS {
             assert!(
                 help.contains(&format!("--{}", key.flag())) && help.contains(&key.variables()[0]),

@@ -1,13 +1,17 @@
 //! How an operator is to be run: what its flags, its environment and a YAML file say, in this order, over the defaults.
 
+pub(crate) mod controllers;
 mod keys;
 mod layers;
 mod place;
 
+pub use controllers::{BackoffConfig, ControllerConfig};
+
 pub(crate) use keys::{KEYS, Key};
-pub(crate) use layers::Layers;
+pub(crate) use layers::{Layers, is_section};
 
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
     time::Duration,
 };
@@ -17,7 +21,16 @@ use std::{
 /// In YAML its keys are these fields in camelCase, and `namespace` for a single one of `namespaces`; `apiVersion:
 /// flyball.dev/v1` and `kind: OperatorConfig` may stand above them. A duration is written `15s` or `1m30s`, or as a number of
 /// seconds. Every key is also a flag and an environment variable: `leaderElection.leaseDuration` is
-/// `--leader-election-lease-duration` and `FLYBALL_LEADER_ELECTION_LEASE_DURATION`.
+/// `--leader-election-lease-duration` and `FLYBALL_LEADER_ELECTION_LEASE_DURATION`. Options of a controller, as in
+/// `controllers.greeting.concurrency`, are `--controller greeting.concurrency=4` and
+/// `FLYBALL_CONTROLLERS_GREETING_CONCURRENCY=4`. Flags override environment variables, which override the file, which overrides
+/// what the operator declares.
+///
+/// ```
+/// let config = flyball::Config::from_yaml("controllers: { greeting: { concurrency: 4, backoff: { max: 1m } } }")?;
+/// assert_eq!(config.controllers["greeting"].concurrency, Some(4));
+/// # Ok::<_, flyball::config::ConfigError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// The namespaces whose objects are watched; empty for all, or for those that the operator itself names.
@@ -32,6 +45,38 @@ pub struct Config {
     pub logging: Logging,
     /// Where traces are sent.
     pub tracing: Tracing,
+    /// How the operator ends.
+    pub shutdown: Shutdown,
+    /// Who installs the operator's kinds.
+    pub crds: Crds,
+    /// Options of single controllers, by name. An operator without a controller of that name refuses to start.
+    pub controllers: BTreeMap<String, ControllerConfig>,
+}
+
+/// Who installs the operator's kinds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Crds {
+    /// Which replicas install them.
+    pub install: CrdInstall,
+}
+
+/// Which replicas install the operator's kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CrdInstall {
+    /// The one that leads, before it reconciles anything.
+    #[default]
+    Leader,
+    /// Each, when it starts.
+    Always,
+    /// None: somebody else installs them.
+    Never,
+}
+
+/// How the operator ends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shutdown {
+    /// How long reconciles may take to end; what the operator declares unless set.
+    pub grace: Option<Duration>,
 }
 
 /// Which of several replicas works: the one that holds a Lease.
@@ -124,7 +169,7 @@ impl Config {
     pub fn from_yaml(text: &str) -> Result<Config, ConfigError> {
         let mut layers = Layers::default();
         layers.yaml("", text);
-        layers.finish()
+        layers.finish().map(|(config, _)| config)
     }
 }
 
@@ -219,7 +264,7 @@ mod tests {
             (
                 "leaderElections: {}",
                 "leaderElections: no such key; there are namespace, namespaces, leaderElection, metrics, health, logging, \
-                 tracing",
+                 tracing, shutdown, crds, controllers",
             ),
             ("metrics: 8080", "metrics: has keys of its own, not a value"),
             ("metrics: { port: { number: 1 } }", "metrics.port: takes a value, not keys of its own"),
@@ -252,7 +297,7 @@ mod tests {
             ("kind: Deployment", "kind: `Deployment` is no OperatorConfig"),
             (
                 "leaderElection: { retryPeriod: 0s }",
-                "leaderElection.retryPeriod: must be longer than nothing",
+                "leaderElection.retryPeriod: must be greater than zero",
             ),
             (
                 "leaderElection: { renewDeadline: 15s }",

@@ -4,6 +4,7 @@ mod rbac;
 mod rules;
 mod workload;
 
+use crate::program::crds;
 use crate::{Operator, Result};
 use kube::api::DynamicObject;
 use serde::Serialize;
@@ -69,7 +70,7 @@ impl<'a> Manifests<'a> {
 
     /// The CustomResourceDefinitions.
     pub fn crds(&self) -> Result<Vec<DynamicObject>> {
-        self.operator.crds().iter().map(|crd| Ok(object(serde_json::to_value(crd)?))).collect()
+        crds::annotated(self.operator).map(|crd| Ok(object(serde_json::to_value(crd)?))).collect()
     }
 
     /// The ServiceAccount, its Roles and ClusterRole, and what binds them.

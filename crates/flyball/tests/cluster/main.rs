@@ -10,6 +10,7 @@ mod dynamic;
 mod electing;
 mod electing_world;
 mod failing;
+mod installing;
 mod listening;
 mod manifests;
 mod measuring;

@@ -1,6 +1,6 @@
 //! An API server in this process, a client of it whose requests can be read and refused, and objects to work with.
 
-use flyball::{Operator, Running};
+use flyball::{Config, Operator, Running};
 use flyball_apiserver::{ApiServer, Body as Answer, User};
 use flyball_store::Store;
 use http::{Request, Response};
@@ -80,6 +80,11 @@ impl World {
     /// Starts an operator whose requests are recorded and may be refused.
     pub async fn run(&self, operator: &Operator) -> Running {
         operator.start(self.operators_client()).await.unwrap()
+    }
+
+    /// The same, as a configuration says.
+    pub async fn run_with(&self, operator: &Operator, config: &Config) -> Running {
+        operator.start_with(self.operators_client(), config).await.unwrap()
     }
 
     fn operators_client(&self) -> Client {

@@ -88,6 +88,11 @@ fn readiness(operator: &Shared) -> Vec<Answer> {
         };
         answers.push((name, leadership.check(TOLERANCE).map(|()| role)));
     }
+    let installed = operator
+        .installation
+        .failure()
+        .map_or(Ok(String::new()), |failure| Err(failure.to_string()));
+    answers.push(("crds".to_owned(), installed));
     answers.extend(asked(&operator.checks.ready));
     answers.push((
         "shutdown".into(),

@@ -15,7 +15,7 @@ pub(crate) struct Key {
     place: for<'a> fn(&'a mut Config) -> Place<'a>,
 }
 
-pub(crate) static KEYS: [Key; 21] = [
+pub(crate) static KEYS: [Key; 23] = [
     Key::new("namespace", "The one namespace to watch; empty for all", |config| {
         Place::Namespace(&mut config.namespaces)
     }),
@@ -90,6 +90,16 @@ pub(crate) static KEYS: [Key; 21] = [
         Place::Service(&mut config.tracing.service_name)
     })
     .or(&["OTEL_SERVICE_NAME"]),
+    Key::new(
+        "shutdown.grace",
+        "How long reconciles may take to end; 30s unless the operator says otherwise",
+        |config| Place::GraceTime(&mut config.shutdown.grace),
+    ),
+    Key::new(
+        "crds.install",
+        "Who installs the CustomResourceDefinitions: leader, always (each replica) or never",
+        |config| Place::Install(&mut config.crds.install),
+    ),
 ];
 
 impl Key {
@@ -130,7 +140,7 @@ impl Key {
 }
 
 /// `leaderElection.leaseDuration` with `between` before each capital and for each dot.
-fn spelled(path: &str, between: char) -> String {
+pub(super) fn spelled(path: &str, between: char) -> String {
     let mut spelled = String::new();
     for c in path.chars() {
         match c {

@@ -1,13 +1,16 @@
 //! Puts a configuration together: each layer says some keys, and is heard over those before it.
 
 use crate::program::config::place::show;
-use crate::program::config::{Config, ConfigError, KEYS, Key};
+use crate::program::config::{Config, ConfigError, KEYS, Key, controllers};
 use serde_json::{Map, Value};
 
 /// A configuration in the making, and what was wrong with it so far.
 #[derive(Default)]
 pub(crate) struct Layers {
     config: Config,
+    /// The name of the author's section, and what the file says there.
+    section: Option<String>,
+    section_value: Option<Value>,
     mistakes: Vec<String>,
 }
 
@@ -15,6 +18,11 @@ pub(crate) struct Layers {
 const WRAPPER: [(&str, &str); 2] = [("apiVersion", "flyball.dev/v1"), ("kind", "OperatorConfig")];
 
 impl Layers {
+    /// Nothing said yet; the file may have a section of the author's.
+    pub(crate) fn with_section(section: Option<&str>) -> Layers {
+        Layers { section: section.map(str::to_owned), ..Layers::default() }
+    }
+
     /// Adds a YAML file; `name` is put before its mistakes.
     pub(crate) fn yaml(&mut self, name: &str, text: &str) {
         let place = |mistake: String| {
@@ -50,12 +58,13 @@ impl Layers {
     }
 
     /// The configuration, unless something was wrong.
-    pub(crate) fn finish(mut self) -> Result<Config, ConfigError> {
+    /// It comes with what the file says in the author's section.
+    pub(crate) fn finish(mut self) -> Result<(Config, Option<Value>), ConfigError> {
         if self.mistakes.is_empty() {
             self.mistakes = contradictions(&self.config);
         }
         if self.mistakes.is_empty() {
-            Ok(self.config)
+            Ok((self.config, self.section_value))
         } else {
             Err(ConfigError { mistakes: self.mistakes })
         }
@@ -79,18 +88,26 @@ impl Layers {
     }
 
     fn field(&mut self, path: &str, value: Value, mistakes: &mut Vec<String>) -> Result<(), String> {
-        let is_section = path == "webhook" || KEYS.iter().any(|key| is_under(key.path, path));
+        if self.section.as_deref() == Some(path) {
+            self.section_value = Some(value);
+            return Ok(());
+        }
+        let is_section = path == "webhook" || is_section(path);
         let key = KEYS.iter().find(|key| key.path == path);
         match (value, key) {
             (Value::Null, _) if is_section || key.is_some() => Ok(()),
             (Value::Object(_), Some(_)) => Err("takes a value, not keys of its own".into()),
+            (Value::Object(fields), None) if path == "controllers" => {
+                controllers::read_section(&mut self.config, fields, mistakes);
+                Ok(())
+            }
             (Value::Object(fields), None) if is_section => {
                 self.section(path, fields, mistakes);
                 Ok(())
             }
             (_, None) if is_section => Err("has keys of its own, not a value".into()),
             (value, Some(key)) => key.set(&mut self.config, &text(value)?),
-            (value, None) => unlisted(path, &value),
+            (value, None) => unlisted(path, &value, self.section.as_deref()),
         }
     }
 }
@@ -107,7 +124,7 @@ fn where_and_why(error: &str) -> &str {
 }
 
 /// What is not in the table: the wrapper, webhooks, and mistakes.
-fn unlisted(path: &str, value: &Value) -> Result<(), String> {
+fn unlisted(path: &str, value: &Value, own: Option<&str>) -> Result<(), String> {
     if let Some((_, expected)) = WRAPPER.iter().find(|(name, _)| *name == path) {
         let given = value.as_str().unwrap_or_default();
         return if given == *expected {
@@ -121,12 +138,12 @@ fn unlisted(path: &str, value: &Value) -> Result<(), String> {
         "webhook.enabled" | "webhook.port" | "webhook.certDir" => {
             Err("this version serves no webhooks; leave the key out".into())
         }
-        _ => Err(format!("no such key; {}", neighbours(path))),
+        _ => Err(format!("no such key; {}", neighbours(path, own))),
     }
 }
 
 /// The keys that there are where somebody looked for another.
-fn neighbours(path: &str) -> String {
+fn neighbours(path: &str, own: Option<&str>) -> String {
     let section = path.rsplit_once('.').map_or("", |(section, _)| section);
     let mut names: Vec<&str> = Vec::new();
     for key in &KEYS {
@@ -140,6 +157,9 @@ fn neighbours(path: &str) -> String {
             names.push(name);
         }
     }
+    if section.is_empty() {
+        names.extend(["controllers"].into_iter().chain(own));
+    }
     let names = names.join(", ");
     if section.is_empty() {
         format!("there are {names}")
@@ -152,6 +172,11 @@ fn is_given(fields: &Map<String, Value>, name: &str) -> bool {
     fields.get(name).is_some_and(|value| !value.is_null())
 }
 
+/// Whether the framework has keys below this one.
+pub(crate) fn is_section(path: &str) -> bool {
+    path == "controllers" || KEYS.iter().any(|key| is_under(key.path, path))
+}
+
 fn is_under(path: &str, section: &str) -> bool {
     inside(path, section).is_some()
 }
@@ -161,7 +186,7 @@ fn inside<'a>(path: &'a str, section: &str) -> Option<&'a str> {
 }
 
 /// A value of the file as a flag would say it.
-fn text(value: Value) -> Result<String, String> {
+pub(super) fn text(value: Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text),
         Value::Array(items) => {
@@ -184,7 +209,7 @@ fn contradictions(config: &Config) -> Vec<String> {
     let mut mistakes = Vec::new();
     for (name, time) in times {
         if time.is_zero() {
-            mistakes.push(format!("leaderElection.{name}: must be longer than nothing"));
+            mistakes.push(format!("leaderElection.{name}: must be greater than zero"));
         }
     }
     for pair in times.windows(2) {
@@ -234,7 +259,7 @@ mod tests {
         layers.set("FLYBALL_METRICS_PORT", key("metrics.port"), "2");
         layers.set("FLYBALL_NAMESPACE", key("namespace"), "c");
         layers.set("--metrics-port", key("metrics.port"), "3");
-        let config = layers.finish().unwrap();
+        let (config, _) = layers.finish().unwrap();
         assert_eq!((config.metrics.port, config.metrics.path.as_str()), (3, "/m"));
         assert_eq!(config.namespaces, ["c"]);
     }

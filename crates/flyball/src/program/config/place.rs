@@ -1,7 +1,7 @@
 //! Where in a [`Config`] a key's value is, how it is read from text, and how it is shown.
 
 use crate::declare::operator::is_label;
-use crate::program::config::LogFormat;
+use crate::program::config::{CrdInstall, LogFormat};
 use crate::program::{log, trace};
 use http::Uri;
 use jiff::SignedDuration;
@@ -22,6 +22,12 @@ pub(crate) enum Place<'a> {
     Format(&'a mut LogFormat),
     Collector(&'a mut Option<String>),
     Service(&'a mut Option<String>),
+    Count(&'a mut Option<u32>),
+    Retries(&'a mut Option<u32>),
+    Number(&'a mut Option<f64>),
+    Time(&'a mut Option<Duration>),
+    GraceTime(&'a mut Option<Duration>),
+    Install(&'a mut CrdInstall),
 }
 
 impl Place<'_> {
@@ -32,7 +38,9 @@ impl Place<'_> {
             Place::Namespaces(_) => "NAMESPACE,…",
             Place::Bool(_) => "BOOL",
             Place::Lease(_) | Place::Service(_) => "NAME",
-            Place::Duration(_) => "DURATION",
+            Place::Duration(_) | Place::Time(_) | Place::GraceTime(_) => "DURATION",
+            Place::Install(_) => "WHO",
+            Place::Count(_) | Place::Retries(_) | Place::Number(_) => "NUMBER",
             Place::Address(_) => "ADDRESS",
             Place::Port(_) => "PORT",
             Place::Path(_) => "PATH",
@@ -58,6 +66,12 @@ impl Place<'_> {
             Place::Format(place) => *place = format(text)?,
             Place::Collector(place) => *place = endpoint(text, trace::EXPORTED)?,
             Place::Service(place) => *place = service_name(text, trace::EXPORTED)?,
+            Place::Install(place) => *place = install(text)?,
+            Place::Count(place) => *place = Some(count(text)?),
+            Place::Retries(place) => *place = Some(retries(text)?),
+            Place::Number(place) => *place = Some(number(text)?),
+            Place::Time(place) => *place = Some(duration_above_zero(text)?),
+            Place::GraceTime(place) => *place = optional(text).map(|text| duration(&text)).transpose()?,
         }
         Ok(())
     }
@@ -71,6 +85,10 @@ impl Place<'_> {
                 place.clone().unwrap_or_default()
             }
             Place::Duration(place) => show(*place),
+            Place::Time(place) | Place::GraceTime(place) => place.map(show).unwrap_or_default(),
+            Place::Count(place) | Place::Retries(place) => place.map(|count| count.to_string()).unwrap_or_default(),
+            Place::Install(place) => shown_install(*place).into(),
+            Place::Number(place) => place.map(|number| number.to_string()).unwrap_or_default(),
             Place::Address(place) => place.to_string(),
             Place::Port(place) => place.to_string(),
             Place::Path(place) | Place::Level(place) => place.clone(),
@@ -120,6 +138,44 @@ fn path(text: &str) -> Result<String, String> {
         _ if text.ends_with('/') => Err(format!("`{text}` is no path: it ends with no slash")),
         _ if !text.chars().all(plain) => Err(format!("`{text}` is no path: letters, digits, slashes and -_.~")),
         _ => Ok(text.to_owned()),
+    }
+}
+
+fn install(text: &str) -> Result<CrdInstall, String> {
+    match text {
+        "leader" => Ok(CrdInstall::Leader),
+        "always" => Ok(CrdInstall::Always),
+        "never" => Ok(CrdInstall::Never),
+        _ => Err(format!("invalid value `{text}`: expected leader, always or never")),
+    }
+}
+
+fn shown_install(install: CrdInstall) -> &'static str {
+    match install {
+        CrdInstall::Leader => "leader",
+        CrdInstall::Always => "always",
+        CrdInstall::Never => "never",
+    }
+}
+
+fn count(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| format!("invalid count `{text}`: expected a whole number greater than zero"))
+}
+
+fn retries(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("invalid count `{text}`: expected a whole number"))
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| format!("invalid number `{text}`: expected a number greater than zero"))
+}
+
+fn duration_above_zero(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("must be greater than zero".into()),
+        duration => Ok(duration),
     }
 }
 
