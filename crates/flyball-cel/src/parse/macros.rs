@@ -479,6 +479,8 @@ fn has(expansion: &mut Expansion<'_, '_>, _target: Option<ExprId>, args: &[ExprI
         ExprKind::Select { operand, field, .. } => {
             expansion.add(ExprKind::Select { operand, field, test_only: true }).map(Some)
         }
+        // What the parser made of a syntax error says nothing about the argument.
+        _ if expansion.parser.recoveries > 0 => Ok(None),
         _ => expansion.invalid(args[0], "invalid argument to has() macro"),
     }
 }
