@@ -80,7 +80,7 @@ mod tests {
         let presented = [CertificateDer::from_pem_slice(credential.certificate.as_bytes()).unwrap()];
         let tls = Tls::new(&authority, &[]).unwrap();
         let certificate = tls.client_certificate(Some(&presented)).unwrap();
-        let now = Timestamp::now();
+        let now = flyball_host::Clock::start().now();
 
         assert_eq!(certificate.verify(now), Ok(ada));
 

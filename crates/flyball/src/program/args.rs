@@ -12,18 +12,21 @@ use clap::{
 use serde_json::Value;
 use std::path::PathBuf;
 
+/// Adds arguments to a command.
+pub(crate) type Augment = fn(Command) -> Command;
+
 /// What an author adds to the command line.
 pub(crate) struct Extension {
     /// Adds the flags that every command takes.
-    pub(crate) flags: fn(Command) -> Command,
+    pub(crate) flags: Augment,
     pub(crate) section: Option<&'static str>,
-    pub(crate) subcommands: Vec<(&'static str, fn(Command) -> Command)>,
+    pub(crate) subcommands: Vec<(&'static str, Augment)>,
 }
 
 impl Extension {
     /// Names that the framework has itself.
     pub(crate) fn mistakes(&self, name: &str) -> Vec<String> {
-        let own = |augment: fn(Command) -> Command| augment(Command::new("own"));
+        let own = |augment: Augment| augment(Command::new("own"));
         let known: Vec<_> = run_arguments()
             .into_iter()
             .chain(scope_arguments(name))

@@ -251,7 +251,7 @@ fn served(current: &CustomResourceDefinition, ours: &CustomResourceDefinition, w
         .map(|version| &*version.name)
         .collect();
     let serves = |name: &&str| current.spec.versions.iter().any(|version| version.served && version.name == **name);
-    match needed.iter().any(|name| serves(name)) {
+    match needed.iter().any(serves) {
         true => Ok(()),
         false => Err(InstallError::NotServed {
             name: ours.name_any(),

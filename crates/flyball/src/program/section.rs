@@ -112,9 +112,8 @@ impl<'de> MapAccess<'de> for Fields<'_> {
         self.next = self.fields.next();
         let Some((name, _)) = &self.next else { return Ok(None) };
         let key = seed.deserialize(StringDeserializer::<Error>::new(name.clone()));
-        key.map(Some).map_err(|error| {
+        key.map(Some).inspect_err(|_| {
             self.found.failed.borrow_mut().get_or_insert_with(|| format!("{}.{name}", self.path));
-            error
         })
     }
 

@@ -147,7 +147,7 @@ pub(crate) fn read_environment(
 ) -> Vec<String> {
     let mut mistakes = Vec::new();
     let known = |name: &&str| OPTIONS.iter().map(|option| option.variable(name)).collect::<Vec<_>>();
-    let known: Vec<_> = controllers.iter().flat_map(|name| known(name)).collect();
+    let known: Vec<_> = controllers.iter().flat_map(known).collect();
     for name in variables.iter().filter(|name| name.starts_with(PREFIX) && !known.contains(*name)) {
         // Others may set variables that begin like ours, but none that end like ours, too.
         if OPTIONS.iter().any(|option| name.ends_with(&option.suffix())) {
