@@ -34,12 +34,14 @@ use tokio::task::{AbortHandle, JoinHandle};
 ///
 /// A reconcile reads through its [`Context`](crate::Context), which also waits until a kind has been listed. This handle
 /// answers from what is there now; it is what [`Controller::watches`](crate::Controller::watches) hands to a mapper.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Cache {
     state: Arc<Mutex<State>>,
     /// The namespaces that are watched; all if there are none.
     namespaces: Arc<[Arc<str>]>,
     lists: Lists,
+    /// The operator's field manager.
+    manager: Arc<str>,
     /// Which objects the controller selects that this handle is for; all of kinds that are not named.
     selections: Arc<[(KindId, Selection)]>,
 }
@@ -90,10 +92,15 @@ pub(crate) enum ReadError {
 }
 
 impl Cache {
-    /// An empty cache of these namespaces, or of all if none is named.
-    pub(crate) fn new(namespaces: &[String], lists: Lists) -> Cache {
-        let namespaces = namespaces.iter().map(|namespace| Arc::from(&**namespace)).collect();
-        Cache { namespaces, lists, ..Cache::default() }
+    /// An empty cache for an operator of this name, of these namespaces, or of all if none is named.
+    pub(crate) fn new(manager: &str, namespaces: &[String], lists: Lists) -> Cache {
+        Cache {
+            state: Arc::default(),
+            namespaces: namespaces.iter().map(|namespace| Arc::from(&**namespace)).collect(),
+            lists,
+            manager: manager.into(),
+            selections: Arc::default(),
+        }
     }
 
     /// Whether only some namespaces are watched.
@@ -234,7 +241,7 @@ impl Cache {
             }
             return followed;
         }
-        let mirror = Arc::new(Mirror::new(kind.clone(), &self.namespaces));
+        let mirror = Arc::new(Mirror::new(kind.clone(), &self.namespaces, self.manager.clone()));
         everywhere.into_iter().for_each(|subscriber| mirror.subscribe(subscriber));
         let watch = |part| spawn_watch(mirror.clone(), part, self.lists, client.clone(), metrics.clone());
         let watches = mirror.parts().map(|part| watch(part).abort_handle()).collect();

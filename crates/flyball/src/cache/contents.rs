@@ -27,7 +27,7 @@ pub(super) struct Contents {
 /// What this process last wrote to an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
-    /// The hash of what was applied, and the object's fingerprint afterwards.
+    /// The hash of what was applied, and that of the fields that the operator managed afterwards.
     pub(crate) applied: Option<(u64, u64)>,
     /// The hash of the status that was set, and the object's version afterwards.
     pub(crate) status: Option<(u64, u64)>,

@@ -90,12 +90,6 @@ impl Kind {
         self.form == Form::Whole && !self.selection.transforms()
     }
 
-    /// Whether it is surely not one of Kubernetes' own kinds, some of which take more than the status from a write of it.
-    pub(crate) fn is_custom(&self) -> bool {
-        let group = &self.resource.group;
-        group.contains('.') && !group.ends_with(".k8s.io")
-    }
-
     /// Whether a change of what an author says is a new generation. Of PriorityClasses every one is the first
     /// (`pkg/registry/scheduling/priorityclass/strategy.go`, `PrepareForUpdate`).
     pub(crate) fn counts_generations(&self) -> bool {

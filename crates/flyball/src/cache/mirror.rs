@@ -26,6 +26,8 @@ use tokio::{sync::watch, time::Instant};
 pub(crate) struct Mirror {
     kind: Kind,
     name: Arc<str>,
+    /// The operator's field manager: what others manage is not kept.
+    manager: Arc<str>,
     /// The namespaces that are watched, each by a watch of its own; or all of them, by one.
     territories: Box<[Option<Arc<str>>]>,
     state: Mutex<State>,
@@ -66,7 +68,7 @@ pub(crate) struct Usage {
 
 impl Mirror {
     /// An empty mirror of a kind, in these namespaces, or in all if none is named or the kind belongs to none.
-    pub(crate) fn new(kind: Kind, namespaces: &[Arc<str>]) -> Mirror {
+    pub(crate) fn new(kind: Kind, namespaces: &[Arc<str>], manager: Arc<str>) -> Mirror {
         let territories: Box<[_]> = match kind.scope {
             Scope::Namespaced if !namespaces.is_empty() => namespaces.iter().cloned().map(Some).collect(),
             _ => Box::new([None]),
@@ -78,6 +80,7 @@ impl Mirror {
             required: AtomicBool::new(!kind.optional),
             installed: Trigger::new(format!("{} was installed", kind.name())),
             kind,
+            manager,
             territories,
             state: Mutex::new(State { contents: Contents::default(), told, subscribers: Vec::new() }),
             health: watch::Sender::new(health),
@@ -175,7 +178,7 @@ impl Mirror {
 
     /// The watch reports an object as added or modified.
     pub(crate) fn changed(&self, part: Part, object: Object) {
-        let object = self.kind.selection.transformed(object);
+        let object = self.kept(object);
         let mut state = self.lock();
         state.told[part.0].seen = state.told[part.0].seen.max(object.version);
         let change = state.put(part, object);
@@ -203,7 +206,7 @@ impl Mirror {
 
     /// A list contains an object.
     pub(crate) fn listed(&self, part: Part, object: Object) {
-        let object = self.kind.selection.transformed(object);
+        let object = self.kept(object);
         let mut state = self.lock();
         state.told[part.0].deletions.listed(&object);
         let unconfirmed = state.told[part.0].unconfirmed.as_ref();
@@ -396,13 +399,18 @@ impl Mirror {
         }
     }
 
-    /// As much of an object that this process wrote as is kept. A watch sends no more than that.
+    /// As much of an object that this process wrote as a watch would have sent, and of that what is kept.
     fn formed(&self, object: Object) -> Object {
         let object = match self.kind.form {
             Form::Whole => object,
             Form::Metadata => object.into_metadata(),
         };
-        self.kind.selection.transformed(object)
+        self.kept(object)
+    }
+
+    /// As much of an object as is kept.
+    fn kept(&self, object: Object) -> Object {
+        self.kind.selection.transformed(object.managed_by(&self.manager))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -56,7 +56,7 @@ fn object(Version { name, uid, version, selected }: Version) -> Object {
 
 fn mirror() -> Mirror {
     let selection = Selection::default().labels(Expression::Equal("selected".into(), "true".into()));
-    Mirror::new(Kind { selection, ..Kind::of::<ConfigMap>() }, &[])
+    Mirror::new(Kind { selection, ..Kind::of::<ConfigMap>() }, &[], "model".into())
 }
 
 fn numbers(object: &Object) -> (u64, (u64, u64)) {

@@ -1,11 +1,13 @@
 //! An object as the API server sent it: its JSON, and the few words of its metadata that the framework works by.
 //!
-//! Who manages which field is left out: it is half of the bytes, and the API server keeps it when it is not sent back.
+//! `metadata.managedFields` is kept apart from the JSON, and of it only what the operator applied itself.
 
 mod json;
+mod managed;
 mod template;
 
 pub(crate) use json::Json;
+pub(crate) use managed::{extract, missing};
 pub(crate) use template::Template;
 
 use crate::Key;
@@ -33,7 +35,10 @@ pub(crate) struct Object {
     pub(crate) terminating: bool,
     /// Its owners: read once, since every controller that follows owners or dependents asks.
     pub(crate) owners: Box<[Owner<'static>]>,
-    json: Kept,
+    /// Its JSON without `managedFields`, followed by the value of `managedFields`.
+    text: Kept,
+    /// The length of the JSON in it.
+    json_length: u32,
 }
 
 #[derive(Deserialize)]
@@ -67,8 +72,6 @@ pub(crate) struct Meta<'a> {
     labels: Option<&'a RawValue>,
     #[serde(borrow)]
     annotations: Option<&'a RawValue>,
-    #[serde(borrow)]
-    managed_fields: Option<&'a RawValue>,
 }
 
 /// An entry of `metadata.ownerReferences`.
@@ -97,47 +100,59 @@ impl Object {
         let uid = Box::from(metadata.uid.as_ref());
         let version = metadata.resource_version.parse().unwrap_or_default();
         let terminating = metadata.is_terminating();
-        let kept = match metadata.managed_fields {
-            Some(managed) => without(json, "managedFields", managed),
-            None => json.into(),
-        };
-        let kept = Kept::Whole(kept);
         let owners = metadata.owner_references.into_iter().map(Owner::into_owned).collect();
-        Ok(Object { key, uid, version, terminating, owners, json: kept })
-    }
-
-    /// The version of an object, without keeping any of it; 0 if it is no number.
-    pub(crate) fn version_in(json: &str) -> serde_json::Result<u64> {
-        #[derive(Deserialize)]
-        struct Versioned<'a> {
-            #[serde(borrow)]
-            metadata: Version<'a>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Version<'a> {
-            #[serde(borrow, default)]
-            resource_version: Cow<'a, str>,
-        }
-        let Versioned { metadata } = serde_json::from_str(json)?;
-        Ok(metadata.resource_version.parse().unwrap_or_default())
+        let (json, managed) = managed::split(json)?;
+        let (text, json_length) = joined(&json, &managed);
+        Ok(Object { key, uid, version, terminating, owners, text, json_length })
     }
 
     pub(crate) fn json(&self) -> Json<'_> {
-        self.json.read()
+        self.text.read(0..self.json_length as usize)
+    }
+
+    /// `metadata.managedFields`, as much of it as is kept.
+    fn managed(&self) -> Json<'_> {
+        self.text.read(self.json_length as usize..usize::MAX)
+    }
+
+    /// The fields that a manager has applied, to a subresource or (`""`) to the object itself.
+    pub(crate) fn applied_fields(&self, manager: &str, subresource: &str) -> Option<serde_json::Value> {
+        managed::applied_fields(&self.managed(), manager, subresource)
+    }
+
+    /// This object with no more of `managedFields` than what `manager`, or one named after it, has applied.
+    pub(crate) fn managed_by(self, manager: &str) -> Object {
+        if self.managed().is_empty() {
+            return self;
+        }
+        let managed = managed::applied_by(&self.managed(), manager);
+        let (text, json_length) = joined(&self.json(), &managed);
+        Object { text, json_length, ..self }
+    }
+
+    /// An object with other contents, and the `managedFields` of this one.
+    pub(crate) fn with_json(&self, json: impl AsRef<str>) -> serde_json::Result<Object> {
+        let object = Object::parse(json)?;
+        let (text, json_length) = joined(&object.json(), &self.managed());
+        Ok(Object { text, json_length, ..object })
     }
 
     /// The same object as its difference to a template, unless that is more than half of it.
     pub(crate) fn packed(self, template: &Arc<Template>) -> Object {
         let (packed, whole) = {
-            let json = self.json();
-            (template.pack(&json), json.len())
+            let text = self.text();
+            (template.pack(&text), text.len())
         };
         if packed.len() > whole / 2 {
             return self;
         }
-        let json = Kept::Packed(template.clone(), packed.into());
-        Object { json, ..self }
+        let text = Kept::Packed(template.clone(), packed.into());
+        Object { text, ..self }
+    }
+
+    /// All that is kept: what templates are made of.
+    pub(crate) fn text(&self) -> Json<'_> {
+        self.text.read(0..usize::MAX)
     }
 
     pub(crate) fn decode<K: DeserializeOwned>(&self) -> serde_json::Result<Arc<K>> {
@@ -146,7 +161,7 @@ impl Object {
 
     /// How much memory it takes, about.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Object>() + self.json.len() + self.uid.len() + self.owners.len() * size_of::<Owner<'_>>()
+        size_of::<Object>() + self.text.len() + self.uid.len() + self.owners.len() * size_of::<Owner<'_>>()
     }
 
     /// Whether the object with this uid is the owner that controls this one.
@@ -189,26 +204,14 @@ impl Object {
             let Whole { metadata } = serde_json::from_str(&json).expect("parsed before");
             json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata }).to_string()
         };
-        let json = Kept::Whole(json.into());
-        Object { json, ..self }
+        let (text, json_length) = joined(&json, &self.managed());
+        Object { text, json_length, ..self }
     }
 }
 
-/// `json` without a field whose value is a part of it.
-fn without(json: &str, field: &str, value: &RawValue) -> Box<str> {
-    let begin = value.get().as_ptr() as usize - json.as_ptr() as usize;
-    let (before, after) = (&json[..begin], &json[begin + value.get().len()..]);
-    let before = before.trim_end().strip_suffix(':').unwrap_or(before).trim_end();
-    let Some(before) = before.strip_suffix('"').and_then(|before| before.strip_suffix(field)) else {
-        // Spelled with escapes, which no API server does.
-        return json.into();
-    };
-    let before = before.strip_suffix('"').unwrap_or(before).trim_end();
-    match (before.strip_suffix(','), after.trim_start().strip_prefix(',')) {
-        (Some(before), _) => [before, after].concat().into(),
-        (None, Some(after)) => [before, after].concat().into(),
-        (None, None) => [before, after].concat().into(),
-    }
+fn joined(json: &str, managed: &str) -> (Kept, u32) {
+    let length = u32::try_from(json.len()).expect("an API server sends no object of 4 GiB");
+    (Kept::Whole([json, managed].concat().into()), length)
 }
 
 impl Owner<'_> {
@@ -316,25 +319,30 @@ mod tests {
     }
 
     #[test]
-    fn who_manages_which_field_is_not_kept() {
-        let managed = r#""managedFields" : [{"manager":"a,\"}","fieldsV1":{"f:spec":{}}}]"#;
-        for metadata in [
-            format!(r#"{{{managed}}}"#),
-            format!(r#"{{{managed},"name":"ada"}}"#),
-            format!(r#"{{"name":"ada" , {managed} }}"#),
-            format!(r#"{{"name":"ada",{managed},"uid":"u"}}"#),
-        ] {
-            let named = metadata.replacen('{', r#"{"namespace":"default","#, 1);
-            for metadata in [metadata, named] {
-                let Ok(kept) = Object::parse(format!(r#"{{"metadata":{metadata}}}"#)) else {
-                    continue;
-                };
-                let mut expected: serde_json::Value = serde_json::from_str(&metadata).unwrap();
-                expected.as_object_mut().unwrap().remove("managedFields");
-                assert_eq!(kept.field("metadata"), Some(expected), "{metadata}");
-                assert!(!kept.json().contains("managedFields"), "{metadata}");
-            }
-        }
+    fn only_what_the_operator_applied_is_kept_of_who_manages_which_field() {
+        let entry = |manager: &str, operation: &str, subresource: &str, field: &str| {
+            let fields = json!({ field: {} });
+            json!({ "manager": manager, "operation": operation, "subresource": subresource, "fieldsV1": fields })
+        };
+        let managed = json!([
+            entry("greeter", "Apply", "", "f:spec"),
+            entry("greeter", "Apply", "status", "f:status"),
+            entry("greeter", "Update", "", "f:metadata"),
+            entry("greeter/7", "Apply", "", "f:shared"),
+            entry("greeters", "Apply", "", "f:other"),
+        ]);
+        let metadata = json!({ "name": "ada", "managedFields": managed }).to_string();
+        let object = object(&metadata, r#","spec":{"a":1}"#).managed_by("greeter");
+        assert!(!object.json().contains("managedFields"));
+        assert_eq!(object.field("metadata"), Some(json!({ "name": "ada" })));
+        assert_eq!(object.applied_fields("greeter", ""), Some(json!({ "f:spec": {} })));
+        assert_eq!(object.applied_fields("greeter", "status"), Some(json!({ "f:status": {} })));
+        assert_eq!(object.applied_fields("greeter/7", ""), Some(json!({ "f:shared": {} })));
+        assert_eq!(object.applied_fields("greeters", ""), None);
+        let template = Arc::new(Template::new(&object.text()).unwrap());
+        let packed = object.into_metadata().packed(&template);
+        assert_eq!((packed.field("spec"), packed.field("metadata")), (None, Some(json!({ "name": "ada" }))));
+        assert_eq!(packed.applied_fields("greeter", ""), Some(json!({ "f:spec": {} })));
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Packer {
     /// The same object, in less memory where that is possible.
     pub(super) fn pack(&mut self, object: Object) -> Object {
         if self.template.is_none() || self.unlike >= UNLIKE {
-            (self.template, self.unlike) = (Template::new(&object.json()).map(Arc::new), 0);
+            (self.template, self.unlike) = (Template::new(&object.text()).map(Arc::new), 0);
         }
         let Some(template) = &self.template else {
             return object;

@@ -1,20 +1,20 @@
 //! `Context::apply`: server-side apply of a child, with its owner's name, namespace and reference.
 
-use crate::cache::kind::{Form, Kind};
-use crate::cache::object::Object;
+use crate::cache::kind::Kind;
+use crate::cache::object::{Object, missing};
 use crate::context::own::Ownership;
 use crate::context::{Context, attempt, unset};
 use crate::{Error, Key, Result, Why};
+use http::StatusCode;
+use k8s_openapi::ByteString;
 use kube::{
     Resource,
     api::{Patch, PatchParams, Request},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 /// What an apply did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,8 @@ impl Context {
     ///
     /// A child without name or namespace takes its owner's. It is applied server-side, by force, with the operator's name
     /// as field manager: what others set beside it stays, what was applied before and is not any more goes. Nothing is
-    /// sent if the same was applied before and the child has not changed since.
+    /// sent if the same was applied before, by this process or an earlier one, and no other manager has changed any of it: an
+    /// annotation `flyball.dev/applied-by-` and the operator's name holds the hash of what was applied.
     ///
     /// The kind must be declared with [`Controller::owns`](crate::Controller::owns), or with the verb `patch` by
     /// [`Controller::needs`](crate::Controller::needs).
@@ -78,51 +79,69 @@ impl Context {
         let adopted = self.adopt(kind, child, ownership);
         let (key, mut child) = adopted.inspect_err(|_| self.round.failed()).map_err(Error::permanent)?;
         without_nulls(&mut child);
+        if kind.group_resource() == (String::new(), "secrets".to_owned()) {
+            fold_string_data(&mut child);
+        }
         self.round.applies(kind, &key);
         let applied = self.apply_value::<C>(kind, &key, child, ownership).await;
         applied.inspect_err(|_| self.round.failed())
     }
 
-    async fn apply_value<C>(&self, kind: &Kind, key: &Key, child: Value, ownership: Ownership) -> Result<Applied>
+    async fn apply_value<C>(&self, kind: &Kind, key: &Key, mut child: Value, ownership: Ownership) -> Result<Applied>
     where
         C: Serialize + DeserializeOwned,
     {
-        let (hash, print) = (hash(&child), |object: &Object| object.json().meta().fingerprint(kind));
+        let (hash, by) = (hash(&child), self.applier(ownership));
         let mirror = self.operator.cache.mirror(&kind.id());
-        let before = mirror.as_ref().and_then(|mirror| mirror.get(key));
+        let before = match &mirror {
+            // Where the kind cannot be listed, the server decides.
+            Some(mirror) => mirror.ready().await.ok().and_then(|()| mirror.get(key)),
+            None => None,
+        };
         let noted = mirror.as_ref().and_then(|mirror| mirror.notes(key).applied);
-        if before.as_ref().is_some_and(|before| noted == Some((hash, print(before)))) {
+        let note = |fields| {
+            mirror
+                .iter()
+                .for_each(|mirror| mirror.note(key, |notes| notes.applied = Some((hash, fields))))
+        };
+        let state = before.as_ref().map(|before| by.state::<C>(kind, before, noted, (hash, &child)));
+        if let Some(State::AsApplied(fields)) = state {
+            note(fields);
             return Ok(Applied::Unchanged);
         }
         if mirror.is_some() && before.is_none() && matches!(self.why, Why::Related(_)) {
             self.still_there().await.inspect_err(|_| self.round.failed())?;
         }
-        let child = if unset::may_be_dropped(kind) {
-            unset::drop_from::<C>(child)
-        } else {
-            child
-        };
-        let (created, after) = self.send(kind, key, &child, ownership).await?;
-        // What is kept may be less than what was answered.
-        let kept = mirror.as_ref().and_then(|mirror| mirror.get(key));
-        let kept = kept.filter(|kept| kept.version == after.version);
-        let printed = print(kept.as_deref().unwrap_or(&after));
-        if let Some(mirror) = &mirror {
-            mirror.note(key, |notes| notes.applied = Some((hash, printed)));
+        if unset::may_be_dropped(kind) {
+            child = unset::drop_from::<C>(child);
         }
-        let before = before.filter(|before| before.uid == after.uid);
-        Ok(match (before, noted) {
+        child["metadata"]["annotations"][&by.annotation] = json!(format!("{hash:016x}"));
+        let (created, after) = self.send(kind, key, &child, &by.manager).await?;
+        note(self::hash(&by.fields(&after)));
+        let before = before.as_ref().filter(|before| before.uid == after.uid);
+        Ok(match (before, state) {
             _ if created => Applied::Created,
             (Some(before), _) if before.version == after.version => Applied::Unchanged,
-            // Its status has moved on, and nothing else.
-            (Some(before), Some((noted, _))) if noted == hash && print(&before) == printed => Applied::Unchanged,
-            (Some(before), Some((noted, _))) if noted == hash => {
-                let form = mirror.map_or(Form::Metadata, |mirror| mirror.kind().form);
-                self.corrected(kind, key, &before, &after, form);
+            (Some(_), Some(State::Drifted(fields))) => {
+                self.corrected(kind, key, &fields);
                 Applied::Corrected
             }
             _ => Applied::Configured,
         })
+    }
+
+    fn applier(&self, ownership: Ownership) -> Applier {
+        let (operator, uid) = (&self.operator.name, &self.object.uid);
+        match ownership {
+            Ownership::Controlled => Applier {
+                manager: operator.clone(),
+                annotation: format!("flyball.dev/applied-by-{operator}"),
+            },
+            Ownership::Shared => Applier {
+                manager: format!("{operator}/{uid}"),
+                annotation: format!("flyball.dev/applied-for-{uid}"),
+            },
+        }
     }
 
     /// Asks the API server whether the object is there, before a child is made for it that was there a moment ago, as a rule: if
@@ -169,13 +188,17 @@ impl Context {
         Ok(Arc::new(serde_json::from_str(&text)?))
     }
 
-    async fn send(&self, kind: &Kind, key: &Key, child: &Value, ownership: Ownership) -> Result<(bool, Object)> {
-        let params = match ownership {
-            Ownership::Controlled => PatchParams::apply(&self.operator.name).force(),
-            Ownership::Shared => PatchParams::apply(&format!("{}/{}", self.operator.name, self.object.uid)).force(),
-        };
+    async fn send(&self, kind: &Kind, key: &Key, child: &Value, manager: &str) -> Result<(bool, Object)> {
+        let params = PatchParams::apply(manager).force();
         let request = Request::new(kind.path(key.namespace())).patch(key.name(), &params, &Patch::Apply(child))?;
-        let (created, text) = self.request(request).await.map_err(attempt("apply", kind, key))?;
+        let mut answer = self.request(request.clone()).await;
+        if let Err(kube::Error::Api(refusal)) = &answer
+            && refusal.code == StatusCode::UNPROCESSABLE_ENTITY
+            && self.replace_lists(kind, key, child, refusal).await?
+        {
+            answer = self.request(request).await;
+        }
+        let (created, text) = answer.map_err(attempt("apply", kind, key))?;
         Ok((created, Object::parse(text)?))
     }
 
@@ -193,10 +216,71 @@ impl Context {
     }
 }
 
+/// As whom a child is applied, and where its hash is kept.
+struct Applier {
+    manager: String,
+    annotation: String,
+}
+
+/// How an object compares with what is to be applied.
+enum State {
+    /// The same was applied last, and all of it still is; with the hash of the fields.
+    AsApplied(u64),
+    /// The same was applied last, and others have changed or removed these fields since.
+    Drifted(Vec<String>),
+    /// Something else was applied last, or nothing.
+    Differs,
+}
+
+impl Applier {
+    /// `noted` is what this process applied last and the fields that it had afterwards, as hashes.
+    ///
+    /// Values are not compared: the API server and webhooks may store others than were applied. Another manager that changes or
+    /// removes a field takes it from the fields of this one (KEP-555), so these say whether all is as it was applied.
+    fn state<C>(&self, kind: &Kind, object: &Object, noted: Option<(u64, u64)>, (hash, child): (u64, &Value)) -> State
+    where
+        C: Serialize + DeserializeOwned,
+    {
+        let fields = self.fields(object);
+        let (noted, now) = (noted.filter(|(last, _)| *last == hash), self::hash(&fields));
+        if noted == Some((hash, now)) {
+            return State::AsApplied(now);
+        }
+        let annotated = || object.json().meta().annotation(&self.annotation) == Some(format!("{hash:016x}"));
+        if noted.is_none() && !annotated() {
+            return State::Differs;
+        }
+        let mut lost = missing(&fields, child);
+        if !lost.is_empty() && unset::may_be_dropped(kind) {
+            lost = missing(&fields, &unset::drop_from::<C>(child.clone()));
+        }
+        match noted {
+            None if lost.is_empty() => State::AsApplied(now),
+            _ => State::Drifted(lost),
+        }
+    }
+
+    /// The fields that are this manager's.
+    fn fields(&self, object: &Object) -> Value {
+        object.applied_fields(&self.manager, "").unwrap_or_default()
+    }
+}
+
+/// The same in every process that has the same value.
 pub(super) fn hash(value: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.to_string().hash(&mut hasher);
-    hasher.finish()
+    let digest = Sha256::digest(value.to_string());
+    u64::from_be_bytes(*digest.first_chunk().expect("a digest has 32 bytes"))
+}
+
+/// Writes `stringData` as `data`, which is what is stored: server-side apply does not notice changes of what is only sent.
+fn fold_string_data(secret: &mut Value) {
+    let Some(Value::Object(texts)) = secret.as_object_mut().and_then(|secret| secret.remove("stringData")) else {
+        return;
+    };
+    for (name, text) in texts {
+        let bytes = text.as_str().unwrap_or_default().as_bytes().to_vec();
+        secret["data"][&name] = json!(ByteString(bytes));
+    }
 }
 
 /// Drops fields that are `null`: to a type with `Option` that is the same as not set.

@@ -1,78 +1,132 @@
-//! What somebody else had changed in a child, and an apply has put back.
+//! What other managers had changed in a child, and an apply has put back.
 
-use crate::cache::kind::{Form, Kind};
-use crate::cache::object::Object;
-use crate::context::Context;
-use crate::{Event, Key};
-use serde_json::Value;
+use crate::cache::kind::Kind;
+use crate::context::{Context, attempt};
+use crate::{Event, Key, Result};
+use kube::{
+    api::{Patch, PatchParams, Request},
+    core::Status,
+};
+use serde_json::{Map, Value, json};
 
 /// More are only counted.
-const FIELDS: usize = 5;
+const MAX_FIELDS: usize = 5;
+
+/// The field manager of a repair; it owns nothing afterwards.
+const REPAIR: &str = "flyball-repair";
 
 impl Context {
-    /// Tells the log, the metrics and those who look at the object's events.
-    pub(super) fn corrected(&self, kind: &Kind, key: &Key, before: &Object, after: &Object, known: Form) {
-        let fields = match known {
-            Form::Whole => fields(before, after),
-            Form::Metadata => Vec::new(),
-        };
-        let fields = listed(&fields);
-        let kind = kind.name();
-        let told = Some(&*fields).filter(|fields| !fields.is_empty());
-        tracing::info!(kind, child = %key, fields = told, "drift corrected");
+    /// Reports a correction in the log, the metrics and an event of the object.
+    pub(super) fn corrected(&self, kind: &Kind, key: &Key, fields: &[String]) {
+        let (kind, fields) = (kind.name(), listed(fields));
+        tracing::info!(kind, child = %key, fields, "drift corrected");
         self.operator.metrics.drift_corrected(kind);
-        let what = if fields.is_empty() {
-            String::new()
-        } else {
-            format!(": {fields}")
+        let separator = if fields.is_empty() { "" } else { ": " };
+        let note = format!("{kind} {key} was changed by others and put back{separator}{fields}");
+        self.event(Event::normal("DriftCorrected", note));
+    }
+
+    /// Replaces the lists of a child that `refusal` is about, and says whether there were any that others had changed.
+    ///
+    /// Where another manager changes the key of an item (the `port` of a Service's port), server-side apply takes that for an item
+    /// of the other manager's, adds ours beside it, and the two together may be invalid.
+    pub(super) async fn replace_lists(&self, kind: &Kind, key: &Key, child: &Value, refusal: &Status) -> Result<bool> {
+        let causes = refusal.details.iter().flat_map(|details| &details.causes);
+        let mut paths: Vec<_> = causes.filter_map(|cause| list_path(&cause.field)).collect();
+        paths.sort();
+        paths.dedup();
+        paths.retain(|path| child.pointer(path).is_some_and(Value::is_array));
+        if paths.is_empty() {
+            return Ok(false);
+        }
+        let collection = Request::new(kind.path(key.namespace()));
+        let (_, text) = match self.request(collection.get(key.name(), &Default::default())?).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
+            found => found.map_err(attempt("get", kind, key))?,
         };
-        self.event(Event::normal(
-            "DriftCorrected",
-            format!("{kind} {key} was changed by others and put back{what}"),
-        ));
+        let live: Value = serde_json::from_str(&text)?;
+        let mut patch = json!({ "metadata": { "resourceVersion": live["metadata"]["resourceVersion"] } });
+        let mut replaced = false;
+        for path in &paths {
+            let items = items_of(child, path);
+            let merged: Vec<_> = items.iter().map(|item| merged(item, &items_of(&live, path))).collect();
+            replaced |= items_of(&live, path).len() > merged.iter().filter(|item| item.1).count();
+            set(&mut patch, path, merged.into_iter().map(|(item, _)| item).collect());
+        }
+        if !replaced {
+            return Ok(false);
+        }
+        tracing::info!(kind = kind.name(), child = %key, lists = ?paths, "lists of a child are replaced");
+        let params = PatchParams { field_manager: Some(REPAIR.into()), ..PatchParams::default() };
+        let request = collection.patch(key.name(), &params, &Patch::Merge(&patch))?;
+        let (_, text) = match self.request(request).await {
+            // The refusal of the apply says more.
+            Err(kube::Error::Api(status)) if status.code == 422 => return Ok(false),
+            patched => patched.map_err(attempt("replace lists of", kind, key))?,
+        };
+        self.disown(kind, key, &serde_json::from_str(&text)?).await?;
+        Ok(true)
+    }
+
+    /// Removes the manager of a repair: what it owned, an apply could not remove any more.
+    async fn disown(&self, kind: &Kind, key: &Key, live: &Value) -> Result<()> {
+        let entries = live["metadata"]["managedFields"].as_array();
+        let Some(index) = entries.and_then(|entries| entries.iter().position(|entry| entry["manager"] == REPAIR))
+        else {
+            return Ok(());
+        };
+        let path = format!("/metadata/managedFields/{index}");
+        let patch = json!([
+            { "op": "test", "path": format!("{path}/manager"), "value": REPAIR },
+            { "op": "remove", "path": path },
+        ]);
+        let patch = serde_json::from_value(patch)?;
+        let request = Request::new(kind.path(key.namespace())).patch(
+            key.name(),
+            &PatchParams::default(),
+            &Patch::Json::<()>(patch),
+        )?;
+        self.request(request).await.map_err(attempt("replace lists of", kind, key))?;
+        Ok(())
     }
 }
 
-/// The paths of the fields that differ, those aside that the API server keeps itself.
-fn fields(before: &Object, after: &Object) -> Vec<String> {
-    let mut fields = Vec::new();
-    if let (Ok(before), Ok(after)) = (before.decode::<Value>(), after.decode::<Value>()) {
-        differ(&before, &after, "", &mut fields);
-    }
-    let kept = [
-        "metadata.managedFields",
-        "metadata.resourceVersion",
-        "metadata.generation",
-        "status",
-    ];
-    fields.retain(|field| !kept.iter().any(|kept| field.starts_with(kept)));
-    fields
+/// The list that a cause is about, as a JSON pointer: `/spec/ports` of `spec.ports[1].name`. Lists in lists are left alone.
+fn list_path(field: &str) -> Option<String> {
+    let (list, rest) = field.split_once('[')?;
+    (!rest.contains('[')).then(|| format!("/{}", list.replace('.', "/")))
 }
 
-fn differ(before: &Value, after: &Value, path: &str, fields: &mut Vec<String>) {
-    match (before, after) {
-        (Value::Object(old), Value::Object(new)) => {
-            let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
-            for name in names {
-                let path = if path.is_empty() {
-                    name.clone()
-                } else {
-                    format!("{path}.{name}")
-                };
-                differ(&before[name], &after[name], &path, fields);
-            }
-        }
-        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
-            let items = old.iter().zip(new).enumerate();
-            items.for_each(|(index, (old, new))| differ(old, new, &format!("{path}[{index}]"), fields));
-        }
-        _ if before == after => {}
-        _ => fields.push(path.to_owned()),
+fn items_of(object: &Value, path: &str) -> Vec<Value> {
+    object.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+/// A desired item, with what a live one of the same name or values has beside it; and whether there is a live one.
+fn merged(item: &Value, live: &[Value]) -> (Value, bool) {
+    let contains = |live: &&Value| match (item, live) {
+        (Value::Object(item), Value::Object(live)) => item.iter().all(|(name, value)| live.get(name) == Some(value)),
+        (item, live) => item == *live,
+    };
+    match live.iter().find(contains) {
+        Some(live) => (live.clone(), true),
+        None => (item.clone(), false),
     }
+}
+
+/// Sets the list at a JSON pointer, making the objects on the way.
+fn set(object: &mut Value, path: &str, items: Vec<Value>) {
+    let steps = path[1..].split('/');
+    let place = steps.fold(object, |place, step| {
+        if !place.is_object() {
+            *place = Map::new().into();
+        }
+        &mut place[step]
+    });
+    *place = items.into();
 }
 
 fn listed(fields: &[String]) -> String {
-    let more = fields.len().saturating_sub(FIELDS);
+    let more = fields.len().saturating_sub(MAX_FIELDS);
     let named = fields[..fields.len() - more].join(", ");
     if more > 0 {
         format!("{named} and {more} more")
@@ -84,24 +138,18 @@ fn listed(fields: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn object(spec: Value) -> Object {
-        let metadata = json!({ "name": "a", "resourceVersion": spec.to_string().len().to_string() });
-        Object::parse(json!({ "metadata": metadata, "spec": spec }).to_string()).unwrap()
-    }
-
-    #[test]
-    fn the_fields_that_differ_are_named() {
-        let before = object(json!({ "a": 1, "b": [{ "c": 1, "d": 1 }], "e": [1], "f": 1 }));
-        let after = object(json!({ "a": 1, "b": [{ "c": 2, "d": 1 }], "e": [1, 2], "g": 1 }));
-        assert_eq!(fields(&before, &after), ["spec.b[0].c", "spec.e", "spec.f", "spec.g"]);
-    }
 
     #[test]
     fn many_fields_are_counted() {
         let fields: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].map(String::from).into();
         assert_eq!(listed(&fields), "a, b, c, d, e and 2 more");
         assert_eq!(listed(&fields[..2]), "a, b");
+    }
+
+    #[test]
+    fn a_cause_names_a_list_unless_it_is_in_another() {
+        assert_eq!(list_path("spec.ports[1].name").as_deref(), Some("/spec/ports"));
+        assert_eq!(list_path("spec.containers[0].ports[1]"), None);
+        assert_eq!(list_path("spec.type"), None);
     }
 }

@@ -1,11 +1,7 @@
 //! The standard `Ready` condition that follows the outcome of reconciles, where a controller declares it.
 
-use crate::context::apply::hash;
-use crate::context::status::{Change, MAX_CONFLICTS};
-use crate::context::{Context, attempt};
+use crate::context::Context;
 use crate::{ConditionStatus, Result};
-use http::StatusCode;
-use kube::api::Request;
 use serde_json::{Value, json};
 
 /// The type of the condition.
@@ -17,53 +13,18 @@ const MAX_MESSAGE_BYTES: usize = 32_768;
 impl Context {
     /// Sets the condition `Ready` of the object, unless it has this status, reason, message and generation already.
     pub(crate) async fn set_ready(&self, status: ConditionStatus, reason: &str, message: &str) -> Result<()> {
-        let current = self.current();
-        let mut version = current.resource_version();
-        let mut before = current.field("status").unwrap_or_else(|| json!({}));
-        for _ in 0..MAX_CONFLICTS {
-            let condition = json!(self.condition_after(&before, READY, status, reason, shortened(message)));
-            if find(&before).is_some_and(|known| *known == condition) {
-                return Ok(());
-            }
-            let mut conditions = before["conditions"].as_array().cloned().unwrap_or_default();
-            conditions.retain(|known| known["type"] != READY);
-            conditions.push(condition);
-            let change = Change {
-                status: json!({ "conditions": conditions }),
-                version: Some(version),
-            };
-            let answer = self.patch_status(change).await?;
-            if !matches!(&answer, Err(kube::Error::Api(status)) if status.code == StatusCode::CONFLICT) {
-                let text = answer.map_err(attempt("set condition Ready of", self.kind(), &self.object.key))?;
-                return self.note_status(&text);
-            }
-            let live = self.live().await?;
-            version = live["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-            before = live["status"].clone();
+        let object = self.with_status().await?;
+        let before = object.field("status").unwrap_or_else(|| json!({}));
+        let condition = json!(self.condition_after(&before, READY, status, reason, shortened(message)));
+        if find(&before).is_some_and(|known| *known == condition) {
+            return Ok(());
         }
-        Err(crate::Error::retry(format!(
-            "set condition Ready of {}: too many conflicts",
-            self.object.key
-        )))
-    }
-
-    /// Remembers the status that was written, so that the next `set_status` knows that it is the operator's own.
-    fn note_status(&self, text: &str) -> Result<()> {
-        let object: Value = serde_json::from_str(text)?;
-        let version = object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
-        if let Some(version) = version {
-            let hash = hash(&object["status"]);
-            self.mirror.note(&self.object.key, |notes| notes.status = Some((hash, version)));
-        }
-        Ok(())
-    }
-
-    /// The object as the API server has it now.
-    pub(crate) async fn live(&self) -> Result<Value> {
-        let key = &self.object.key;
-        let request = Request::new(self.kind().path(key.namespace())).get(key.name(), &Default::default())?;
-        let (_, text) = self.request(request).await.map_err(attempt("get", self.kind(), key))?;
-        Ok(serde_json::from_str(&text)?)
+        let mut own = self.own_status(&object, &before);
+        let mut conditions = own["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.retain(|known| known["type"] != READY);
+        conditions.push(condition);
+        own["conditions"] = conditions.into();
+        self.apply_status(&object, &before, &own).await
     }
 }
 

@@ -129,7 +129,7 @@ impl Selection {
         let changed = catch_unwind(AssertUnwindSafe(|| {
             let mut value: Value = serde_json::from_str(&object.json()).ok()?;
             transform(&mut value);
-            Object::parse(value.to_string()).ok()
+            object.with_json(value.to_string()).ok()
         }));
         let same = |changed: &Object| {
             let id = |object: &Object| (object.key.clone(), object.uid.clone(), object.version);

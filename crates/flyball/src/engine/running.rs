@@ -44,7 +44,7 @@ pub struct Running {
 impl Running {
     pub(crate) async fn start(operator: &Operator, client: Client, setup: Setup) -> Result<Running> {
         operator.check()?;
-        let cache = Cache::new(operator.namespaces_watched(), operator.lists());
+        let cache = Cache::new(operator.name(), operator.namespaces_watched(), operator.lists());
         let metrics = operator.own_metrics();
         let unmeasured = client.clone();
         let client = MeasuredClient::new(client, metrics.clone(), setup.cluster.as_ref());

@@ -241,7 +241,7 @@ async fn a_status_is_written_once_and_leaves_what_others_wrote() {
     pass(Duration::from_secs(1)).await;
     assert_eq!(
         world.writes(),
-        ["PATCH /apis/apps/v1/namespaces/default/deployments/ada/status?&fieldManager=reporter"]
+        ["PATCH /apis/apps/v1/namespaces/default/deployments/ada/status?&force=true&fieldManager=reporter"]
     );
 
     let other = json!({ "status": { "readyReplicas": 1 } });

@@ -22,6 +22,7 @@ mod pruning;
 mod queueing;
 mod reading;
 mod reporting;
+mod restarting;
 mod running;
 mod selecting;
 mod telling;

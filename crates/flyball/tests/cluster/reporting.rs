@@ -1,4 +1,4 @@
-//! How `set_status` writes the status of a custom kind: what it would be, as long as nobody came in between.
+//! How `set_status` writes the status of a custom kind: by one server-side apply that leaves the rest of the object alone.
 
 use crate::world::{World, pass};
 use flyball::{Action, Context, Controller, Operator, Result};
@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
-const PUT: &str = "PUT /apis/example.dev/v1/namespaces/default/bells/ada/status?&fieldManager=ringer";
-const PATCH: &str = "PATCH /apis/example.dev/v1/namespaces/default/bells/ada/status?&fieldManager=ringer";
+const APPLY: &str = "PATCH /apis/example.dev/v1/namespaces/default/bells/ada/status?&force=true&fieldManager=ringer";
 
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -54,14 +53,14 @@ async fn ring_again(world: &World) -> (Vec<String>, Bell) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_is_put_and_the_rest_of_the_object_stays() {
+async fn a_status_is_applied_and_the_rest_of_the_object_stays() {
     let world = World::start().await;
     let _running = world.run(&ringer()).await;
     world.create(bell()).await;
     pass(Duration::from_secs(1)).await;
 
     let (writes, rung) = ring_again(&world).await;
-    assert_eq!(writes, [PUT]);
+    assert_eq!(writes, [APPLY]);
     assert_eq!(rung.spec.times, 2);
     assert_eq!(
         (rung.metadata.labels, rung.metadata.annotations),
@@ -79,20 +78,4 @@ async fn a_status_is_put_and_the_rest_of_the_object_stays() {
         let mut owned = of_spec.clone().filter_map(|entry| entry.fields_v1.as_ref()?.0.pointer(field));
         assert!(owned.next().is_some(), "nobody manages {field} any more: {managed:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_status_is_patched_when_somebody_came_in_between() {
-    let world = World::start().await;
-    let _running = world.run(&ringer()).await;
-    world.create(bell()).await;
-    pass(Duration::from_secs(1)).await;
-    let conflict = r#"{"kind":"Status","status":"Failure","reason":"Conflict","message":"changed","code":409}"#;
-    world.break_with(move |request| {
-        let body = flyball_apiserver::Body::whole(conflict);
-        (request.method() == "PUT").then(|| http::Response::builder().status(409).body(body).unwrap())
-    });
-
-    let (writes, _) = ring_again(&world).await;
-    assert_eq!(writes, [PUT, PATCH]);
 }

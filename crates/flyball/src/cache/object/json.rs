@@ -1,11 +1,17 @@
-//! An object's JSON as it is kept, and as it is read.
+//! An object's text as it is kept, and as it is read.
 
 use crate::cache::object::template::Template;
 use crate::cache::object::{Header, Meta};
 use serde_json::value::RawValue;
-use std::{borrow::Cow, collections::HashMap, fmt, ops::Deref, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    fmt,
+    ops::{Deref, Range},
+    sync::Arc,
+};
 
-/// JSON in memory: as it is, or as its difference to the JSON of another object.
+/// Text in memory: as it is, or as its difference to the text of another object.
 pub(crate) enum Kept {
     Whole(Box<str>),
     Packed(Arc<Template>, Box<[u8]>),
@@ -22,17 +28,23 @@ impl Kept {
         }
     }
 
-    pub(crate) fn read(&self) -> Json<'_> {
+    /// A part of the text, as far as there is one.
+    pub(crate) fn read(&self, part: Range<usize>) -> Json<'_> {
         Json(match self {
-            Kept::Whole(json) => Cow::Borrowed(json),
-            Kept::Packed(template, packed) => Cow::Owned(template.unpack(packed)),
+            Kept::Whole(text) => Cow::Borrowed(&text[part.start..part.end.min(text.len())]),
+            Kept::Packed(template, packed) => {
+                let mut text = template.unpack(packed);
+                text.truncate(part.end);
+                text.drain(..part.start);
+                Cow::Owned(text)
+            }
         })
     }
 }
 
 impl fmt::Debug for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.read())
+        f.write_str(&self.read(0..usize::MAX))
     }
 }
 
@@ -42,7 +54,7 @@ impl Json<'_> {
         header.metadata
     }
 
-    /// One of the object's top fields as the API server wrote it, except that who manages which field is left out.
+    /// One of the object's top fields as the API server wrote it, except that `managedFields` is left out.
     pub(crate) fn raw(&self, name: &str) -> Option<&RawValue> {
         let fields: HashMap<&str, &RawValue> = serde_json::from_str(self).ok()?;
         fields.get(name).copied()
