@@ -13,6 +13,7 @@ pub mod published;
 pub mod reference;
 pub mod report;
 pub mod requests;
+pub mod restart;
 pub mod scenario;
 pub mod sequences;
 pub mod soak;

@@ -15,6 +15,7 @@ use conformance::published;
 use conformance::reference::{Controllers, Error, Reference, Setup};
 use conformance::report::{Report, sentence};
 use conformance::requests::{self, record, script};
+use conformance::restart;
 use conformance::sequences;
 use conformance::soak::{self, Soak};
 use conformance::table;
@@ -96,6 +97,8 @@ enum Action {
     Table,
     /// Kill, suspend, cut off and stop the leader of three replicas, and see that never two of them write
     Leadership(leadership::Options),
+    /// Restart an operator of many objects, let it fail over, and see that neither writes anything
+    Restart(restart::Options),
     /// Be one of those replicas
     #[command(hide = true)]
     Replica(leadership::replica::Options),
@@ -151,6 +154,7 @@ async fn main() -> ExitCode {
         Some(Action::Observe) => observe().await,
         Some(Action::ObserveCel { text }) => observe_cel(&text).await,
         Some(Action::Leadership(options)) => leadership::run(&options).await,
+        Some(Action::Restart(options)) => restart::run(&options).await,
         Some(Action::Replica(options)) => leadership::replica::run(&options).await.map_err(|error| error.to_string()),
         Some(Action::Record { directory, text }) => record(&directory, &text).await,
     };

@@ -67,10 +67,29 @@ pub enum Audit {
     Off,
     /// Every write of Leases and ConfigMaps in `default`, with its answer.
     Leadership,
+    /// That there was a write in `default`, of anything but Leases and Events.
+    Writes,
 }
 
+impl Audit {
+    fn policy(self) -> Option<&'static str> {
+        match self {
+            Audit::Off => None,
+            Audit::Leadership => Some(LEADERSHIP),
+            Audit::Writes => Some(WRITES),
+        }
+    }
+}
+
+/// The policy of [`Audit::Writes`].
+const WRITES: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [
+  {"level": "None", "resources": [{"group": "coordination.k8s.io"}, {"group": "events.k8s.io"}, {"group": "", "resources": ["events"]}]},
+  {"level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"], "namespaces": ["default"]},
+  {"level": "None"}]}
+"#;
+
 /// The policy of [`Audit::Leadership`].
-const AUDIT: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [
+const LEADERSHIP: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [
   {"level": "RequestResponse", "verbs": ["create", "update", "patch"], "namespaces": ["default"], "resources": [
     {"group": "", "resources": ["configmaps"]}, {"group": "coordination.k8s.io", "resources": ["leases"]}]},
   {"level": "None"}]}
@@ -244,8 +263,8 @@ fn start_apiserver(directory: &Path, again: &Again) -> Result<Process, Error> {
         "--allow-privileged=true".into(),
         "--endpoint-reconciler-type=none".into(),
     ];
-    if *audit == Audit::Leadership {
-        std::fs::write(directory.join("audit.policy"), AUDIT).map_err(Error::Directory)?;
+    if let Some(policy) = audit.policy() {
+        std::fs::write(directory.join("audit.policy"), policy).map_err(Error::Directory)?;
         arguments.push(format!("--audit-policy-file={}", file("audit.policy")));
         arguments.push(format!("--audit-log-path={}", file("audit.log")));
     }
