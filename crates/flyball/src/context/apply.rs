@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
+/// How the annotations begin that hold the hash of what was applied.
+pub(super) const APPLIED: &str = "flyball.dev/applied-";
+
 /// What an apply did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -79,9 +82,7 @@ impl Context {
         let adopted = self.adopt(kind, child, ownership);
         let (key, mut child) = adopted.inspect_err(|_| self.round.failed()).map_err(Error::permanent)?;
         without_nulls(&mut child);
-        if kind.group_resource() == (String::new(), "secrets".to_owned()) {
-            fold_string_data(&mut child);
-        }
+        fold_string_data(kind, &mut child);
         self.round.applies(kind, &key);
         let applied = self.apply_value::<C>(kind, &key, child, ownership).await;
         applied.inspect_err(|_| self.round.failed())
@@ -135,11 +136,11 @@ impl Context {
         match ownership {
             Ownership::Controlled => Applier {
                 manager: operator.clone(),
-                annotation: format!("flyball.dev/applied-by-{operator}"),
+                annotation: format!("{APPLIED}by-{operator}"),
             },
             Ownership::Shared => Applier {
                 manager: format!("{operator}/{uid}"),
-                annotation: format!("flyball.dev/applied-for-{uid}"),
+                annotation: format!("{APPLIED}for-{uid}"),
             },
         }
     }
@@ -273,7 +274,10 @@ pub(super) fn hash(value: &Value) -> u64 {
 }
 
 /// Writes `stringData` as `data`, which is what is stored: server-side apply does not notice changes of what is only sent.
-fn fold_string_data(secret: &mut Value) {
+pub(super) fn fold_string_data(kind: &Kind, secret: &mut Value) {
+    if kind.group_resource() != (String::new(), "secrets".to_owned()) {
+        return;
+    }
     let Some(Value::Object(texts)) = secret.as_object_mut().and_then(|secret| secret.remove("stringData")) else {
         return;
     };

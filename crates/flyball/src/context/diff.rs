@@ -1,7 +1,7 @@
 //! `Context::diff`: what an apply would change, by a dry run on the API server.
 
 use crate::cache::kind::Kind;
-use crate::context::apply::without_nulls;
+use crate::context::apply::{APPLIED, fold_string_data, without_nulls};
 use crate::context::own::Ownership;
 use crate::context::{Context, attempt, unset};
 use crate::{Error, Key, Result};
@@ -103,6 +103,7 @@ impl Context {
         let child = serde_json::to_value(child)?;
         let (key, mut child) = self.adopt(kind, child, Ownership::Controlled).map_err(Error::permanent)?;
         without_nulls(&mut child);
+        fold_string_data(kind, &mut child);
         if unset::may_be_dropped(kind) {
             child = unset::drop_from::<C>(child);
         }
@@ -131,6 +132,9 @@ fn stated(object: &Value) -> Value {
         ["apiVersion", "kind", "status"].iter().for_each(|field| drop(root.remove(*field)));
         if let Some(metadata) = root.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
+            if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+                annotations.retain(|name, _| !name.starts_with(APPLIED));
+            }
         }
     }
     object
