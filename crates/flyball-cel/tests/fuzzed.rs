@@ -1,8 +1,8 @@
-//! The first inputs of each fuzz target; `examples/fuzz` goes on from there.
+//! The first inputs of each fuzz target; `examples/fuzz_cel` goes on from there.
 
-#[path = "../examples/fuzz/input.rs"]
+#[path = "../examples/fuzz_cel/input.rs"]
 mod input;
-#[path = "../examples/fuzz/targets.rs"]
+#[path = "../examples/fuzz_cel/targets.rs"]
 mod targets;
 
 use input::Input;

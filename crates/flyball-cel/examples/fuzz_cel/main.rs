@@ -1,5 +1,5 @@
 //! Throws random and damaged expressions at the engine, and reports what panics or takes too long.
-//! `cargo run --release -p flyball-cel --example fuzz -- SECONDS [SEED] [TARGET]`; the seed of a failure is printed.
+//! `cargo run --release -p flyball-cel --example fuzz_cel -- SECONDS [SEED] [TARGET]`; the seed of a failure is printed.
 
 mod input;
 mod targets;
