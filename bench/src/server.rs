@@ -50,7 +50,7 @@ async fn compare(ours: &Target, peer: &Target) -> Vec<Row> {
         let rates = both(ours, peer, async |target, round| load::creates(target, connections, round).await).await;
         rows.push(beside.rate(what("creates"), rates, Aim::Times(5.0)));
         let rates = both(ours, peer, async |target, round| load::updates(target, connections, round).await).await;
-        rows.push(beside.rate(what("updates"), rates, Aim::Times(1.0)));
+        rows.push(beside.rate(what("reads and updates"), rates, Aim::Times(1.0)));
         let rates =
             both(ours, peer, async |target, round| load::status_patches(target, connections, round).await).await;
         rows.push(beside.rate(what("status patches"), rates, Aim::Times(1.0)));

@@ -39,10 +39,11 @@ pub async fn creates(target: &Target, connections: usize, round: usize) -> Vec<f
     vec![count as f64 / start.elapsed().as_secs_f64()]
 }
 
-/// Replaces the objects that [`creates`] made in the same round, each once; the rate is objects a second.
+/// Reads and replaces the objects that [`creates`] made in the same round, each once; the rate is objects a second.
 pub async fn updates(target: &Target, connections: usize, round: usize) -> Vec<f64> {
-    change_many(target, connections, round, async |connection, path, name| {
-        let mut object = widget(name);
+    change_many(target, connections, round, async |connection, path| {
+        let object = connection.send(Method::GET, path, "").await;
+        let mut object: Value = serde_json::from_slice(&object).expect("JSON");
         object["spec"]["size"] = json!(4);
         connection.send(Method::PUT, path, object.to_string()).await;
     })
@@ -51,7 +52,7 @@ pub async fn updates(target: &Target, connections: usize, round: usize) -> Vec<f
 
 /// Patches the status of the objects that [`creates`] made in the same round, each once, as a controller does.
 pub async fn status_patches(target: &Target, connections: usize, round: usize) -> Vec<f64> {
-    change_many(target, connections, round, async |connection, path, _| {
+    change_many(target, connections, round, async |connection, path| {
         let patch = json!({ "status": { "phase": "Ready", "size": 4 } });
         connection.patch(&format!("{path}/status"), patch.to_string()).await;
     })
@@ -62,15 +63,15 @@ async fn change_many(
     target: &Target,
     connections: usize,
     round: usize,
-    change: impl AsyncFn(&mut Connection, &str, &str),
+    change: impl AsyncFn(&mut Connection, &str),
 ) -> Vec<f64> {
     let (count, change) = (count(connections), &change);
     let start = Instant::now();
     let tasks = (0..connections).map(|task| async move {
         let mut connection = target.connect().await;
         for index in (task..count).step_by(connections) {
-            let name = format!("{}-{index}", prefix(connections, round));
-            change(&mut connection, &format!("{WIDGETS}/{name}"), &name).await;
+            let path = format!("{WIDGETS}/{}-{index}", prefix(connections, round));
+            change(&mut connection, &path).await;
         }
     });
     join_all(tasks).await;
