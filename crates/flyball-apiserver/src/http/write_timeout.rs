@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// How long a client may take to read any of what was sent. A slow client that reads now and then is not affected: each
-/// byte begins the time anew. Go's `http.Server` has no such limit.
+/// byte begins the time anew. kube-apiserver sets no such limit.
 const MAX_WRITE_STALL: Duration = Duration::from_secs(120);
 
 /// A stream whose writes fail if the other side reads nothing for [`MAX_WRITE_STALL`].

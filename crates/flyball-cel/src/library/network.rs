@@ -101,7 +101,7 @@ pub(super) const CIDR: [Entry; 10] = [
     }),
     entry("containsIP", "cidr_contains_ip_string", "~net.CIDR.(string) -> bool", |args| {
         network(args, |cidr| match &args[1] {
-            // Upstream takes a text that is no address for an argument of another type.
+            // Upstream reports a string that is not an address as a missing overload.
             Value::String(text) => match parse_ip(text) {
                 Ok(ip) => Ok(Value::Bool(cidr.contains(ip.0))),
                 Err(_) => Err(EvalError::no_such_overload()),

@@ -23,7 +23,7 @@ const SERVER_FIELDS: [&str; 6] = [
     "uid",
 ];
 
-/// Fields by which items of lists are told apart, where each item has one of its own.
+/// The fields that identify an item of a list, if their values differ between all items.
 const ITEM_KEYS: [&str; 4] = ["name", "type", "uid", "key"];
 
 /// What an apply would change; see [`Context::diff`]. It is printed as one line per field.

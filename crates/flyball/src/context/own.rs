@@ -82,7 +82,7 @@ impl Context {
         Ok((key, child))
     }
 
-    /// Gives an object that belongs to nobody its kind, and the namespace of the object being reconciled if it names none.
+    /// Sets the kind of an object without an owner, and the namespace of the object being reconciled if it has none.
     pub(super) fn placed(&self, kind: &Kind, mut object: Value) -> Result<(Key, Value), Misfit> {
         let misfit = || Misfit::NoObject(kind.name().into());
         let root = object.as_object_mut().ok_or_else(misfit)?;

@@ -14,7 +14,7 @@ impl Context {
     ///
     /// One of a kind that the controller [owns](crate::Controller::owns) is named, placed and owned as by [`Context::apply`];
     /// with `metadata.generateName` and without a name the API server names it. One of a kind that the controller only
-    /// [needs](crate::Controller::needs) to create belongs to nobody, and lives in the namespace of the object being
+    /// [needs](crate::Controller::needs) to create gets no owner, and the namespace of the object being
     /// reconciled unless it names another.
     ///
     /// It fails if the object exists. Prefer [`Context::apply`], which may be repeated, wherever the name is known.

@@ -12,7 +12,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// Runs a task until it succeeds or is told to stop.
+/// Runs a task until it succeeds or is cancelled.
 pub(crate) async fn run(task: Task, client: Client, metrics: Metrics, stop: CancellationToken) {
     let work = repeat(&task.name, &metrics, || (task.work)(client.clone()));
     tokio::select! {

@@ -68,7 +68,7 @@ pub enum CrdInstall {
     Leader,
     /// Each, when it starts.
     Always,
-    /// None: somebody else installs them.
+    /// The operator installs none; the administrator does.
     Never,
 }
 

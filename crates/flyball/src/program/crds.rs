@@ -88,7 +88,7 @@ impl Installation {
     }
 }
 
-/// Installs an operator's kinds, unless that is left to the leader or to somebody else.
+/// Installs an operator's CRDs, unless the leader or the administrator installs them.
 pub(crate) async fn begin(
     client: &Client,
     operator: &Operator,
