@@ -11,10 +11,14 @@ mod reconcile;
 mod schemas;
 
 use crate::kinds::api_extensions::CUSTOM_RESOURCE_DEFINITION;
-use crate::registry::Kind;
+use crate::registry::{CrdVersion, Kind};
 use crate::request::context::ResourceRequest;
 use crate::server::ApiServer;
+use crate::status::{Result, Status};
+use bytes::Bytes;
+use flyball_store::{Expect, Op};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) use conditions::terminate;
@@ -43,6 +47,32 @@ pub(crate) async fn wait_until_reconciled(request: &ResourceRequest, name: &str)
     if let Some(reconciled) = reconciled {
         // The write is stored: a controller that is late or fails only delays when it is served.
         let _late = tokio::time::timeout(MAX_WAIT, reconciled).await;
+    }
+}
+
+/// The operation that makes a commit depend on the definition whose schemas the object was made with; none for built-in
+/// kinds.
+pub(crate) fn require_definition(kind: &Kind) -> Option<Op> {
+    let definition = kind.custom.as_ref()?.definition.as_ref()?;
+    let revision = Expect::Revision(definition.revision.load(Ordering::Relaxed));
+    Some(Op::check(definition.key.clone(), revision))
+}
+
+/// After a conflict: if the definition of the kind has changed, waits until the controller has seen that. An error says
+/// that the kind is not served as it was, so that the request must be handled by another kind.
+pub(crate) async fn follow_definition(server: &ApiServer, kind: &Kind, conflict: &Bytes) -> Result<()> {
+    let is_its_definition =
+        |custom: &&CrdVersion| custom.definition.as_ref().is_some_and(|definition| definition.key == conflict);
+    let Some(custom) = kind.custom.as_ref().filter(is_its_definition) else {
+        return Ok(());
+    };
+    if let Some(reconciled) = server.crds().map(|controller| controller.reconciled(custom.name.clone())) {
+        // If the controller is late, the commit is tried again and meets the same conflict.
+        let _late = tokio::time::timeout(MAX_WAIT, reconciled).await;
+    }
+    match custom.is_withdrawn() {
+        true => Err(Status::definition_changed()),
+        false => Ok(()),
     }
 }
 

@@ -19,6 +19,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 /// The most bytes that the body of a request may have.
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
+/// How often one write is handled again because the definition of its kind has changed.
+const MAX_DEFINITION_CHANGES: usize = 8;
+
 /// Handles a request that every filter has passed on.
 pub(crate) async fn dispatch(request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
@@ -77,12 +80,28 @@ async fn read(body: RequestBody) -> Result<Bytes> {
 // apiserver/pkg/endpoints/handlers/finisher/finisher.go
 async fn write(request: ResourceRequest) -> (Result<ApiResponse>, Vec<String>) {
     let server = request.server.clone();
-    let write = server
-        .writes()
-        .spawn(async move { (endpoints::handle(&request).await, request.warnings()) });
-    match write.await {
+    match server.writes().spawn(handle_write(request)).await {
         Ok(outcome) => outcome,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Err(_) => (Err(Status::service_unavailable("the server is shutting down")), Vec::new()),
     }
+}
+
+/// Handles a write by the kind that serves it; again if the definition of a custom resource changes before the commit.
+async fn handle_write(mut request: ResourceRequest) -> (Result<ApiResponse>, Vec<String>) {
+    let mut result = endpoints::handle(&request).await;
+    for _ in 0..MAX_DEFINITION_CHANGES {
+        if !matches!(&result, Err(status) if *status == Status::definition_changed()) {
+            break;
+        }
+        let served = request.server.registry().served();
+        let kind = match routing::route(&served, &request.info) {
+            Route::Resource(kind, _) => kind,
+            Route::Refused(status) => return (Err(status), request.warnings()),
+            Route::Missing(_) | Route::NonResource => return (Err(Status::no_such_path()), request.warnings()),
+        };
+        request.kind = kind;
+        result = endpoints::handle(&request).await;
+    }
+    (result, request.warnings())
 }

@@ -21,9 +21,10 @@ use flyball_schema::print::{CustomColumn, Printer};
 use flyball_schema::resource::Resource;
 use flyball_schema::schema::{Node, SchemaId};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::watch;
 
+pub(crate) use served::version_priority;
 pub use served::{Group, Registry, Served, Version};
 
 /// One kind in one version: what discovery says of it, its type, and where it came from.
@@ -67,6 +68,17 @@ pub struct CrdVersion {
     pub(crate) withdrawn: watch::Sender<bool>,
     /// The revision at which the schemas took effect; objects written before are pruned and defaulted on every read.
     pub since: u64,
+    /// The stored definition that these schemas come from, which every commit of a served object checks.
+    pub(crate) definition: Option<Arc<StoredDefinition>>,
+}
+
+/// A definition as the store has it.
+#[derive(Debug, Default)]
+pub(crate) struct StoredDefinition {
+    /// Its key.
+    pub key: Bytes,
+    /// Its latest known revision with the same schemas: changes of its status raise it.
+    pub revision: AtomicU64,
 }
 
 impl CrdVersion {
@@ -78,6 +90,11 @@ impl CrdVersion {
     /// Records whether the definition is being deleted; returns whether that is a change.
     pub(crate) fn set_terminating(&self, terminating: bool) -> bool {
         self.terminating.swap(terminating, Ordering::Relaxed) != terminating
+    }
+
+    /// Whether this version is not served any more, or another schema has taken its place.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        *self.withdrawn.borrow()
     }
 
     /// Ends the watches of this version: it is not served any more, or another schema has taken its place.

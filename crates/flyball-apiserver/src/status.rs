@@ -357,6 +357,12 @@ impl Status {
         Self::failure(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)
     }
 
+    /// 503: the definition of a custom resource changed before the write was committed.
+    pub fn definition_changed() -> Self {
+        let message = "the CustomResourceDefinition changed while the request was handled, please try again";
+        Self::service_unavailable(message).retry_after(1)
+    }
+
     /// 504: the request did not finish in time.
     pub fn timeout(why: impl fmt::Display) -> Self {
         let message = format!("Timeout: {why}");

@@ -1,7 +1,7 @@
 //! The kinds that a definition brings, one for each served version.
 
 use crate::crd::{CrdSchemas, Definition, conditions};
-use crate::registry::{CrdVersion, Kind, Scale, object};
+use crate::registry::{CrdVersion, Kind, Scale, StoredDefinition, object, version_priority};
 use flyball_schema::print::CustomColumn;
 use flyball_schema::resource::{Resource, Subresource};
 use serde_json::Value;
@@ -18,17 +18,23 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// The kinds that a definition brings, whose schemas take effect at a revision.
-pub(crate) fn served(definition: &Definition, since: u64) -> Vec<Arc<Kind>> {
+/// The kinds that a definition brings. Their schemas take effect at its revision: commits of objects check that the
+/// definition has not changed, so that no object is stored later by an older schema.
+pub(crate) fn served(definition: &Definition) -> Vec<Arc<Kind>> {
     let object = &definition.object;
     if !conditions::is_true(object, "NamesAccepted") && !conditions::is_true(object, "Established") {
         return Vec::new();
     }
     let schemas = Arc::new(CrdSchemas::new(definition.entry.value.clone()));
     let terminating = Arc::new(conditions::is_true(object, "Terminating").into());
+    let stored = Arc::new(StoredDefinition {
+        key: definition.entry.key.clone(),
+        revision: definition.entry.revision.into(),
+    });
     let kind = |version: &Value| {
         let custom = CrdVersion {
-            since,
+            since: definition.entry.revision,
+            definition: Some(Arc::clone(&stored)),
             schemas: Arc::clone(&schemas),
             terminating: Arc::clone(&terminating),
             ..custom(object, version)
@@ -145,28 +151,11 @@ fn deprecation(definition: &Value, version: &Value) -> Option<String> {
         .iter()
         .filter(|other| other["served"] == true && other["deprecated"] != true)
         .map(|other| text(&other["name"]))
-        .filter(|other| priority(other) > priority(&own))
-        .max_by_key(|other| priority(other));
+        .filter(|other| version_priority(other) > version_priority(&own))
+        .max_by_key(|other| version_priority(other));
     let warning = format!("{group}/{own} {kind} is deprecated");
     Some(match better {
         Some(better) => format!("{warning}; use {group}/{better} {kind}"),
         None => warning,
     })
-}
-
-/// The priority of a version: stable before beta before alpha, then by number.
-// apimachinery/pkg/version/helpers.go, CompareKubeAwareVersionStrings
-fn priority(version: &str) -> (u8, u64, u64) {
-    let number = |text: &str| text.parse::<u64>().ok();
-    let Some(rest) = version.strip_prefix('v') else {
-        return (0, 0, 0);
-    };
-    for (word, rank) in [("alpha", 1), ("beta", 2)] {
-        if let Some((major, minor)) = rest.split_once(word)
-            && let (Some(major), Some(minor)) = (number(major), number(if minor.is_empty() { "0" } else { minor }))
-        {
-            return (rank, major, minor);
-        }
-    }
-    number(rest).map_or((0, 0, 0), |major| (3, major, 0))
 }

@@ -13,6 +13,7 @@ use flyball_store::{Entry, Error, Expect, Op, Range, Watch};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
+use std::sync::atomic::Ordering;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
@@ -26,7 +27,6 @@ pub(crate) struct Reconciler {
     definitions: BTreeMap<String, Definition>,
     finalizing: HashMap<String, Finalizing>,
     queue: UnboundedSender<Work>,
-    is_started: bool,
 }
 
 /// The removal of a definition's objects.
@@ -46,7 +46,6 @@ impl Reconciler {
             definitions: BTreeMap::new(),
             finalizing: HashMap::new(),
             queue,
-            is_started: false,
         }
     }
 
@@ -78,7 +77,6 @@ impl Reconciler {
         for name in unseen {
             self.reconcile(server, &name, None).await?;
         }
-        self.is_started = true;
         Ok(changes)
     }
 
@@ -156,13 +154,15 @@ impl Reconciler {
         let is_changed = match same {
             Some(old) => {
                 definition.kinds = old.kinds.clone();
-                // All versions of a definition share the flag.
-                let mut versions = definition.kinds.iter().filter_map(|kind| kind.custom.as_ref());
-                versions.any(|version| version.set_terminating(terminating))
+                // All versions of a definition share the revision and the flag.
+                let version = definition.kinds.first().and_then(|kind| kind.custom.as_ref());
+                if let Some(stored) = version.and_then(|version| version.definition.as_ref()) {
+                    stored.revision.store(definition.entry.revision, Ordering::Relaxed);
+                }
+                version.is_some_and(|version| version.set_terminating(terminating))
             }
             None => {
-                let since = if self.is_started { server.store().revision() } else { 0 };
-                definition.kinds = kinds::served(&definition, since.max(definition.entry.revision));
+                definition.kinds = kinds::served(&definition);
                 !definition.kinds.is_empty() || old.as_ref().is_some_and(|old| !old.kinds.is_empty())
             }
         };

@@ -138,14 +138,14 @@ async fn execute(
         DeletePlan::Wait if with.is_empty() => return Ok(Some(DeleteResult::Pending(live))),
         DeletePlan::Wait => {
             let check = Op::check(entry.key.clone(), Expect::Revision(entry.revision));
-            let committed = commit(server, check, with).await?;
+            let committed = commit(server, kind, check, with).await?;
             return Ok(committed.map(|_| DeleteResult::Pending(live)));
         }
         DeletePlan::Mark(object) => {
-            let marked = commit(server, put(object), with).await?.flatten();
+            let marked = commit(server, kind, put(object), with).await?.flatten();
             return Ok(marked.map(|entry| DeleteResult::Pending(shown(&entry))));
         }
-        DeletePlan::MarkAndRemove(object) => match commit(server, put(object), with).await?.flatten() {
+        DeletePlan::MarkAndRemove(object) => match commit(server, kind, put(object), with).await?.flatten() {
             Some(marked) => remove(server, kind, &marked, &live, Vec::new()).await?,
             None => None,
         },
@@ -165,15 +165,19 @@ async fn remove(
         with.extend(service_allocator::ops(None, Some(live)));
     }
     let delete = Op::delete(entry.key.clone(), Expect::Revision(entry.revision));
-    Ok(commit(server, delete, with).await?.flatten())
+    Ok(commit(server, kind, delete, with).await?.flatten())
 }
 
 /// Commits an operation together with others; returns its entry, or none after a conflict.
-async fn commit(server: &ApiServer, op: Op, with: Vec<Op>) -> Result<Option<Option<Entry>>> {
-    let ops = std::iter::once(op).chain(with).collect();
+async fn commit(server: &ApiServer, kind: &Kind, op: Op, with: Vec<Op>) -> Result<Option<Option<Entry>>> {
+    let depends_on = matches!(op, Op::Put { .. }).then(|| crd::require_definition(kind)).flatten();
+    let ops = std::iter::once(op).chain(with).chain(depends_on).collect();
     match server.store().commit(ops).await {
         Ok(committed) => Ok(Some(committed.entries.into_iter().next().flatten())),
-        Err(Error::Conflict { .. }) => Ok(None),
+        Err(Error::Conflict { key, .. }) => {
+            crd::follow_definition(server, kind, &key).await?;
+            Ok(None)
+        }
         Err(error) => Err(Status::store_failed(error)),
     }
 }

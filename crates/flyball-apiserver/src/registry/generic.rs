@@ -151,10 +151,10 @@ impl<'a> Write<'a> {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(Status::without_reason(StatusCode::INTERNAL_SERVER_ERROR, why));
         }
-        let mut ops = Vec::with_capacity(1 + requirements.len());
+        let mut ops = Vec::with_capacity(2 + requirements.len());
         let allocations = allocations(request, Some(&object), None);
         ops.push(Op::put(key.clone(), request.kind.encode_for_storage(object), Expect::Absent));
-        ops.extend(requirements.into_iter().chain(allocations));
+        ops.extend(requirements.into_iter().chain(allocations).chain(crd::require_definition(&request.kind)));
         match request.store().commit(ops).await {
             Ok(committed) => {
                 let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
@@ -162,9 +162,15 @@ impl<'a> Write<'a> {
                 Ok(self.created(request.kind.convert_from_storage(&entry.value, entry.revision)))
             }
             Err(Error::Conflict { key: other, current, .. }) if other == key => Ok(exists(name, current)),
-            Err(Error::Conflict { .. }) => Ok(Attempt::Conflict),
+            Err(Error::Conflict { key, .. }) => self.conflict(&key).await,
             Err(error) => request.store_failed(error),
         }
+    }
+
+    /// The outcome of a commit that met a change of a key.
+    async fn conflict(&self, key: &Bytes) -> Result<Attempt> {
+        crd::follow_definition(&self.request.server, &self.request.kind, key).await?;
+        Ok(Attempt::Conflict)
     }
 
     fn created(&self, object: Bytes) -> Attempt {
@@ -282,13 +288,14 @@ impl<'a> Write<'a> {
             true => (Op::delete(entry.key.clone(), expect), Some(object::encode_unstored(&object))),
             false => (Op::put(entry.key.clone(), request.kind.encode_for_storage(object), expect), None),
         };
-        let ops = std::iter::once(op).chain(requirements).chain(allocations).collect();
+        let depends_on = last.is_none().then(|| crd::require_definition(&request.kind)).flatten();
+        let ops = std::iter::once(op).chain(requirements).chain(allocations).chain(depends_on).collect();
         let object = match request.store().commit(ops).await {
             Ok(committed) => last.unwrap_or_else(|| {
                 let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
                 request.kind.convert_from_storage(&entry.value, entry.revision)
             }),
-            Err(Error::Conflict { .. }) => return Ok(Attempt::Conflict),
+            Err(Error::Conflict { key, .. }) => return self.conflict(&key).await,
             Err(error) => return request.store_failed(error),
         };
         crd::wait_until_reconciled(request, request.name()).await;

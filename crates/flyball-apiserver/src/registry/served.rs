@@ -146,7 +146,7 @@ impl Group {
             old.cloned().unwrap_or_else(|| Arc::new(new))
         };
         let mut versions: Vec<Arc<Version>> = by_version.into_iter().map(version).collect();
-        versions.sort_by_key(|version| Reverse(priority(&version.name)));
+        versions.sort_by_key(|version| Reverse(version_priority(&version.name)));
         let rank = old.map_or_else(|| rank(&name), |old| old.rank);
         Group { name, versions, rank, discovery: OnceLock::new() }
     }
@@ -188,7 +188,7 @@ fn rank(group: &str) -> usize {
 
 /// `v2` > `v1` > `v2beta1` > `v1beta2` > `v1alpha1` > anything else, by name.
 // apimachinery, `version.CompareKubeAwareVersionStrings`
-fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
+pub(crate) fn version_priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let other = (0, 0, 0, Reverse(version.to_owned()));
     let Some(rest) = version.strip_prefix('v') else {
         return other;
@@ -226,7 +226,7 @@ mod tests {
             "v3x",
         ];
 
-        versions.sort_by_key(|version| Reverse(priority(version)));
+        versions.sort_by_key(|version| Reverse(version_priority(version)));
 
         let expected = [
             "v10",

@@ -174,3 +174,107 @@ async fn services_that_want_the_same_node_port_do_not_share_it() {
     let why = "spec.ports[0].nodePort: Invalid value: 30001: provided port is already allocated";
     assert!(refused.body["message"].as_str().unwrap().ends_with(why), "{}", refused.body["message"]);
 }
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const TOYS: &str = "/apis/example.dev/v1/namespaces/default/toys";
+
+/// A definition whose objects have these fields below `spec`.
+fn definition(fields: Value) -> Value {
+    let spec = json!({"type": "object", "properties": fields});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    json!({
+        "metadata": {"name": "toys.example.dev"},
+        "spec": {
+            "group": "example.dev",
+            "scope": "Namespaced",
+            "names": {"plural": "toys", "singular": "toy", "kind": "Toy"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    })
+}
+
+fn toy() -> Value {
+    json!({"apiVersion": "example.dev/v1", "kind": "Toy", "metadata": {"name": "a"}, "spec": {"old": "x"}})
+}
+
+/// Two servers that serve toys with the field `old`. Before the first commit of a toy, the field is replaced by `new`.
+async fn toys_that_change() -> (Interrupted, Server, Server) {
+    let (store, server, other) = Interrupted::servers().await;
+    let mut served = server.0.registry().changes();
+    served.mark_unchanged();
+    let first = definition(json!({"old": {"type": "string"}}));
+    assert_eq!(other.post(DEFINITIONS, first).await.code, 201);
+    served.changed().await.unwrap();
+    (store, server, other)
+}
+
+fn change(store: &Interrupted, other: &Server) {
+    let other = other.clone();
+    store.before("example.dev/toys/default/a", async move {
+        let fields = json!({"new": {"type": "string", "default": "y"}});
+        let path = format!("{DEFINITIONS}/toys.example.dev");
+        let changed = other.patch("merge-patch+json", &path, definition(fields)).await;
+        assert_eq!(changed.code, 200, "{}", changed.body);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_changes_meanwhile_decides_on_a_create() {
+    let (store, server, other) = toys_that_change().await;
+    change(&store, &other);
+
+    let created = server.post(TOYS, toy()).await;
+
+    assert_eq!(created.code, 201, "{}", created.body);
+    assert_eq!(created.body["spec"], json!({"new": "y"}));
+    for server in [server, other] {
+        assert_eq!(server.get(&format!("{TOYS}/a")).await.body["spec"], json!({"new": "y"}));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_changes_meanwhile_decides_on_an_update() {
+    let (store, server, other) = toys_that_change().await;
+    server.post(TOYS, toy()).await;
+    change(&store, &other);
+
+    let labels = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"old": "z"}});
+    let updated = server.patch("merge-patch+json", &format!("{TOYS}/a"), labels).await;
+
+    assert_eq!(updated.code, 200, "{}", updated.body);
+    assert_eq!(updated.body["metadata"]["labels"], json!({"a": "b"}));
+    for server in [server, other] {
+        assert_eq!(server.get(&format!("{TOYS}/a")).await.body["spec"], json!({"new": "y"}));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_of_a_definition_that_changes_meanwhile_does_not_fail_a_create() {
+    let (store, server, other) = toys_that_change().await;
+    store.before("example.dev/toys/default/a", async move {
+        let labels = json!({"metadata": {"labels": {"a": "b"}}});
+        let path = format!("{DEFINITIONS}/toys.example.dev");
+        assert_eq!(other.patch("merge-patch+json", &path, labels).await.code, 200);
+    });
+
+    let created = server.post(TOYS, toy()).await;
+
+    assert_eq!(created.code, 201, "{}", created.body);
+    assert_eq!(created.body["spec"], json!({"old": "x"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_created_of_a_definition_that_is_deleted_meanwhile() {
+    let (store, server, other) = toys_that_change().await;
+    let path = format!("{DEFINITIONS}/toys.example.dev");
+    let deleted = path.clone();
+    store.before("example.dev/toys/default/a", async move {
+        assert_eq!(other.delete(&deleted, Value::Null).await.code, 200);
+    });
+
+    let refused = server.post(TOYS, toy()).await;
+
+    assert_eq!(refused.code, 404, "{}", refused.body);
+    assert_eq!(server.get(&path).await.code, 404);
+    assert!(store.store.get("example.dev/toys/default/a").await.unwrap().is_none());
+}
