@@ -18,6 +18,7 @@ use crate::http::body::Body;
 use crate::request::context::RequestContext;
 use crate::status::Status;
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body_util::combinators::UnsyncBoxBody;
 use std::convert::Infallible;
@@ -33,6 +34,9 @@ pub(crate) type RequestBody = UnsyncBoxBody<Bytes, tower::BoxError>;
 pub(crate) type Request = http::Request<RequestBody>;
 /// A response in the pipeline.
 pub(crate) type Response = http::Response<Body>;
+
+/// The future of a response.
+type Answer = BoxFuture<'static, Result<Response, Infallible>>;
 
 /// Passes a request through the filters to its endpoint.
 pub(crate) async fn run(request: Request) -> Response {
@@ -52,8 +56,8 @@ pub(crate) async fn run(request: Request) -> Response {
     response
 }
 
-async fn endpoint(request: Request) -> Result<Response, Infallible> {
-    Ok(dispatch::dispatch(request).await)
+fn endpoint(request: Request) -> Answer {
+    Box::pin(dispatch::dispatch(request).map(Ok))
 }
 
 /// The layer of a filter: an async function that answers a request itself or calls [`Next::run`].
@@ -79,27 +83,26 @@ impl<F, A, S> Service<Request> for Filtered<F, S>
 where
     F: Fn(Request, Next) -> A,
     A: Future<Output = Response> + Send + 'static,
-    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send + 'static,
+    S: Service<Request, Response = Response, Error = Infallible, Future = Answer> + Clone + Send + 'static,
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+    type Future = Answer;
 
     fn poll_ready(&mut self, _ctx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
+    // The filters are functions without state, so that the closure has no size: the only allocation is the answer's.
+    fn call(&mut self, request: Request) -> Answer {
         let mut inner = self.inner.clone();
-        let next = Next(Box::new(move |request| Box::pin(inner.call(request))));
-        let answer = (self.filter)(request, next);
-        Box::pin(async move { Ok(answer.await) })
+        let next = Next(Box::new(move |request| inner.call(request)));
+        Box::pin((self.filter)(request, next).map(Ok))
     }
 }
 
 /// The rest of the pipeline, behind a filter.
-pub(crate) struct Next(Box<dyn FnOnce(Request) -> BoxFuture<'static, Result<Response, Infallible>> + Send>);
+pub(crate) struct Next(Box<dyn FnOnce(Request) -> Answer + Send>);
 
 impl Next {
     /// Passes the request on.
