@@ -15,7 +15,7 @@ pub(crate) mod watch;
 pub(crate) use change::{Change, Subscriber};
 pub use health::WatchState;
 pub(crate) use index::IndexedBy;
-pub(crate) use mirror::{Mirror, Part};
+pub(crate) use mirror::{Mirror, WatchIndex};
 
 use crate::cache::kind::{Kind, KindId};
 use crate::cache::object::Object;
@@ -48,9 +48,9 @@ pub struct Cache {
 
 #[derive(Default)]
 struct State {
-    /// Of one kind there may be several: of metadata, of whole objects that somebody asked for later, of other selections.
+    /// Of one kind there may be several: of metadata, of whole objects that a later controller needs, of other selections.
     mirrors: HashMap<KindId, Vec<Weak<Followed>>>,
-    /// Told of the changes of every kind.
+    /// Subscribers to the changes of every kind.
     everywhere: Vec<Subscriber>,
 }
 
@@ -243,14 +243,14 @@ impl Cache {
         }
         let mirror = Arc::new(Mirror::new(kind.clone(), &self.namespaces, self.manager.clone()));
         everywhere.into_iter().for_each(|subscriber| mirror.subscribe(subscriber));
-        let watch = |part| spawn_watch(mirror.clone(), part, self.lists, client.clone(), metrics.clone());
-        let watches = mirror.parts().map(|part| watch(part).abort_handle()).collect();
+        let follow = |watch| spawn_watch(mirror.clone(), watch, self.lists, client.clone(), metrics.clone());
+        let watches = mirror.watches().map(|watch| follow(watch).abort_handle()).collect();
         let followed = Arc::new(Followed { mirror, watches });
         known.push(Arc::downgrade(&followed));
         followed
     }
 
-    /// Tells `subscriber` of the changes of every kind, also of those that are followed later.
+    /// Notifies `subscriber` of the changes of every kind, also of those that are followed later.
     pub(crate) fn subscribe_everywhere(&self, subscriber: Subscriber) {
         let followed: Vec<_> = {
             let mut state = self.lock();
@@ -268,12 +268,12 @@ impl Cache {
 
 fn spawn_watch(
     mirror: Arc<Mirror>,
-    part: Part,
+    watch: WatchIndex,
     lists: Lists,
     client: Arc<FencedClient>,
     metrics: Metrics,
 ) -> JoinHandle<()> {
-    tokio::spawn(async move { watch::follow(&client, &mirror, part, lists, &metrics).await })
+    tokio::spawn(async move { watch::follow(&client, &mirror, watch, lists, &metrics).await })
 }
 
 pub(crate) fn decode<K: DeserializeOwned>(kind: &Kind, object: &Object) -> Result<Arc<K>, ReadError> {

@@ -1,5 +1,6 @@
 //! What a reconcile is given beside its object: cached reads, writes, events, the time and the client.
 
+pub(crate) mod applied_set;
 pub(crate) mod apply;
 pub(crate) mod condition;
 pub(crate) mod conditions;
@@ -11,7 +12,6 @@ pub(crate) mod objects;
 pub(crate) mod own;
 pub(crate) mod ready;
 pub(crate) mod ready_condition;
-pub(crate) mod round;
 pub(crate) mod status;
 pub(crate) mod unset;
 pub(crate) mod wait;
@@ -23,16 +23,16 @@ pub use conditions::Conditions;
 pub use diff::{Diff, Difference};
 pub use objects::Objects;
 
-pub(crate) use round::Round;
+pub(crate) use applied_set::AppliedSet;
 
 use crate::cache::Mirror;
 use crate::cache::kind::Kind;
 use crate::cache::object::{Object, Owner};
 use crate::context::declared::Declared;
-use crate::engine::shared::Shared;
+use crate::engine::runtime::Runtime;
 use crate::engine::stopping::Stopping;
 use crate::event::Regarding;
-use crate::{Cache, Controlled, Controller, Event, Events, Key, Metrics, Readiness, Result, Why};
+use crate::{Cache, Controller, DynamicController, Event, Events, Key, Metrics, Readiness, Result, Why};
 use k8s_openapi::{
     api::core::v1::ObjectReference,
     apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
@@ -47,7 +47,7 @@ use std::{collections::HashSet, sync::Arc};
 /// A reconcile's view of the cluster, from the object that it reconciles.
 #[derive(Clone)]
 pub struct Context {
-    pub(crate) operator: Arc<Shared>,
+    pub(crate) operator: Arc<Runtime>,
     /// What is cached, as this controller selects it.
     pub(crate) cache: Cache,
     /// The objects of the kind that is reconciled.
@@ -57,7 +57,7 @@ pub struct Context {
     pub(crate) id: u64,
     pub(crate) why: Why,
     /// What this reconcile has applied so far.
-    pub(crate) round: Arc<Round>,
+    pub(crate) applied: Arc<AppliedSet>,
     /// What the controller declares to do with each kind.
     pub(crate) declared: Arc<Declared>,
     /// Whether the controller keeps the condition `Ready`.
@@ -70,16 +70,16 @@ pub struct Context {
 
 /// An owner or a dependent of an object, of whatever kind.
 #[derive(Clone, Debug)]
-pub struct Relative {
+pub struct RelatedObject {
     /// What it is and where it is served.
     pub resource: ApiResource,
     /// Its metadata.
     pub object: Arc<PartialObjectMeta<DynamicObject>>,
 }
 
-impl Relative {
-    fn new(mirror: &Mirror, object: &Object) -> Relative {
-        Relative {
+impl RelatedObject {
+    fn new(mirror: &Mirror, object: &Object) -> RelatedObject {
+        RelatedObject {
             resource: mirror.kind().resource.clone(),
             object: object.metadata(),
         }
@@ -138,27 +138,27 @@ impl Context {
     /// Every object, of whatever kind the operator caches, that names the object being reconciled as an owner.
     ///
     /// It waits until all those kinds have been listed.
-    pub async fn dependents(&self) -> Result<Vec<Relative>> {
+    pub async fn dependents(&self) -> Result<Vec<RelatedObject>> {
         let (mut dependents, mut seen) = (Vec::new(), HashSet::new());
         for mirror in self.operator.cache.mirrors() {
             mirror.ready().await?;
             // Of one kind there may be several, which select the same object.
             let mut objects = mirror.dependents_of(&self.object.uid);
             objects.retain(|object| seen.insert(object.uid.clone()));
-            dependents.extend(objects.iter().map(|object| Relative::new(&mirror, object)));
+            dependents.extend(objects.iter().map(|object| RelatedObject::new(&mirror, object)));
         }
         Ok(dependents)
     }
 
     /// The owners that the object being reconciled names, each with the object that is meant if it is cached.
-    pub fn owners(&self) -> Vec<(OwnerReference, Option<Relative>)> {
+    pub fn owners(&self) -> Vec<(OwnerReference, Option<RelatedObject>)> {
         let (mirrors, namespace) = (self.operator.cache.mirrors(), self.object.key.namespace());
         let references = self.current().metadata().metadata.owner_references.clone().unwrap_or_default();
         let find = |reference: &OwnerReference| {
             let owner = Owner::from(reference);
             mirrors
                 .iter()
-                .find_map(|mirror| Some(Relative::new(mirror, &*mirror.owner(&owner, namespace)?)))
+                .find_map(|mirror| Some(RelatedObject::new(mirror, &*mirror.owner(&owner, namespace)?)))
         };
         references.into_iter().map(|reference| (reference.clone(), find(&reference))).collect()
     }
@@ -241,8 +241,8 @@ impl Context {
     }
 
     /// Starts one more controller in the same operator: for a kind that was not known when the operator started.
-    pub fn control<K>(&self, controller: Controller<K>) -> Result<Controlled> {
-        Controlled::start(&self.operator, controller.spec)
+    pub fn control<K>(&self, controller: Controller<K>) -> Result<DynamicController> {
+        DynamicController::start(&self.operator, controller.spec)
     }
 
     pub(crate) fn kind(&self) -> &Kind {

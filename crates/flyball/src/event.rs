@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 
 use std::time::Duration;
 
-/// Something that happened to an object, for those who `kubectl describe` it.
+/// Something that happened to an object, as `kubectl describe` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Event {
     pub(crate) severity: Severity,
@@ -32,11 +32,11 @@ pub struct Event {
 pub enum Severity {
     /// It went as it should.
     Info,
-    /// Somebody should look at it.
+    /// It may need attention.
     Warning,
     /// It failed.
     Error,
-    /// It failed, and somebody must act.
+    /// It failed, and an administrator must act.
     Critical,
 }
 
@@ -96,7 +96,7 @@ impl Event {
         Event::new(Severity::Info, reason, note)
     }
 
-    /// Tells of something that somebody should look at: a reason in CamelCase, and a sentence.
+    /// Something that may need attention: a reason in CamelCase, and a sentence.
     pub fn warning(reason: impl Into<String>, note: impl Into<String>) -> Event {
         Event::new(Severity::Warning, reason, note)
     }

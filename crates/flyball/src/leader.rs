@@ -31,9 +31,9 @@ const JITTER: f64 = 1.2;
 /// lies between the last two is left for requests that are on their way when the leader gives up.
 ///
 /// A leader that stops in order waits for its reconciles, then releases the Lease; the others watch it and take over at once.
-/// One that loses the Lease aborts its reconciles, sends no more writes, and stands again.
+/// One that loses the Lease aborts its reconciles, sends no further write, and becomes a candidate again.
 ///
-/// Callbacks are called by the task that renews the Lease, which waits for them: whatever takes long belongs into a task of its own.
+/// Callbacks run in the task that renews the Lease: spawn a task for what takes long.
 /// Elections by the same Lease are one, under the identity of the first, and all of their callbacks are called.
 #[derive(Clone)]
 pub struct Election {
@@ -45,10 +45,10 @@ pub struct Election {
     pub(crate) retry_period: Duration,
     started: Vec<Call>,
     stopped: Vec<Call>,
-    new_leader: Vec<Told>,
+    new_leader: Vec<LeaderCallback>,
 }
 
-type Told = Arc<dyn Fn(&str) + Send + Sync>;
+type LeaderCallback = Arc<dyn Fn(&str) + Send + Sync>;
 type Call = Arc<dyn Fn() + Send + Sync>;
 
 impl Election {
@@ -80,13 +80,13 @@ impl Election {
         })
     }
 
-    /// Says which namespace the Lease is in.
+    /// Sets the namespace of the Lease.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Election {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Says who this candidate is; the host's name and a random part unless set. No two candidates may have the same.
+    /// Sets the identity of this candidate; the host's name and a random part unless set. No two candidates may have the same.
     pub fn identity(mut self, identity: impl Into<String>) -> Election {
         self.identity = identity.into();
         self
@@ -116,13 +116,13 @@ impl Election {
         self
     }
 
-    /// Calls `stopped` whenever this process, having led, leads no more. Nothing is written by then.
+    /// Calls `stopped` whenever this process stops leading. Nothing is written by then.
     pub fn on_stopped(mut self, stopped: impl Fn() + Send + Sync + 'static) -> Election {
         self.stopped.push(Arc::new(stopped));
         self
     }
 
-    /// Calls `new_leader` with the identity of whoever leads, when that is seen first and when it changes.
+    /// Calls `new_leader` with the leader's identity, when it is first seen and when it changes.
     pub fn on_new_leader(mut self, new_leader: impl Fn(&str) + Send + Sync + 'static) -> Election {
         self.new_leader.push(Arc::new(new_leader));
         self
@@ -144,7 +144,7 @@ impl Election {
         Error::permanent(format!("election by Lease {:?}: {why}", self.lease))
     }
 
-    /// Refuses times with which two could lead at once, or nobody for long.
+    /// Refuses times with which two could lead at once, or none for long.
     pub(crate) fn check(&self) -> Result<()> {
         let refused = |why: &str| Err(self.refused(why));
         if self.identity.is_empty() {
@@ -157,7 +157,7 @@ impl Election {
             return refused("the lease duration must be longer than the renew deadline");
         }
         if self.retry_period.is_zero() {
-            return refused("the retry period must be longer than nothing");
+            return refused("the retry period must be greater than zero");
         }
         if self.renew_deadline <= self.retry_period.mul_f64(JITTER) {
             return refused("the renew deadline must be longer than 1.2 times the retry period");
@@ -202,7 +202,7 @@ mod tests {
             (election.clone().renew_deadline(15 * second), "longer than the renew deadline"),
             (election.clone().retry_period(9 * second), "longer than 1.2 times the retry period"),
             (election.clone().lease_duration(second / 2), "a second at least"),
-            (election.clone().retry_period(Duration::ZERO), "longer than nothing"),
+            (election.clone().retry_period(Duration::ZERO), "greater than zero"),
             (election.clone().identity(""), "the identity is empty"),
         ] {
             assert!(refusal(election).contains(why), "{why}");

@@ -17,7 +17,7 @@ mod program;
 
 pub use cache::{Cache, WatchState};
 pub use context::ready::Readiness;
-pub use context::{Applied, ConditionStatus, Conditions, Context, Diff, Difference, Objects, Relative};
+pub use context::{Applied, ConditionStatus, Conditions, Context, Diff, Difference, Objects, RelatedObject};
 pub use declare::action::Action;
 pub use declare::backoff::Backoff;
 pub use declare::controller::Controller;
@@ -32,7 +32,8 @@ pub use declare::task::TaskContext;
 pub use declare::timer::Timer;
 pub use declare::trigger::Trigger;
 pub use declare::why::{Related, Why};
-pub use engine::controlled::Controlled;
+pub use engine::dynamic_controller::DynamicController;
+pub use engine::queue::QueuePosition;
 pub use engine::running::Running;
 pub use event::{Event, EventApi, EventFilter, EventPolicy, EventRecord, Events, Severity};
 pub use leader::{Election, Leadership};
@@ -40,7 +41,7 @@ pub use metrics::Metrics;
 pub use program::admin::Addresses;
 pub use program::config;
 pub use program::config::Config;
-pub use program::inspect::{Failing, QueueState, Queued, Standing};
+pub use program::inspect::{Failing, QueueState, Queued};
 pub use program::manifests::Manifests;
 pub use program::run::{NoFlags, NoSection, Program, Settings, run};
 #[cfg(feature = "otel")]

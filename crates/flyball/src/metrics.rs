@@ -14,7 +14,7 @@ pub use text::Format;
 pub(crate) use api::MeasuredClient;
 pub(crate) use controller::{ControllerMetrics, Ended};
 
-use crate::engine::shared::Shared;
+use crate::engine::runtime::Runtime;
 use instruments::Instruments;
 use prometheus_client::registry::Registry;
 use std::{
@@ -43,8 +43,8 @@ struct Inside {
     instruments: Instruments,
     /// What authors added, by name.
     added: Mutex<HashMap<String, Box<dyn Any + Send + Sync>>>,
-    /// The operators that are looked at when somebody asks.
-    operators: Mutex<Vec<Weak<Shared>>>,
+    /// The operators that are sampled at a scrape.
+    operators: Mutex<Vec<Weak<Runtime>>>,
 }
 
 impl Default for Inside {
@@ -188,12 +188,12 @@ impl Metrics {
         self.instruments().fenced.with([election]).inc();
     }
 
-    /// An election has a new leader, whoever it is.
+    /// An election has a new leader, this process or another.
     pub(crate) fn leader_changed(&self, election: &str) {
         self.instruments().leader_transitions.with([election]).inc();
     }
 
-    pub(crate) fn observe(&self, operator: &Arc<Shared>) {
+    pub(crate) fn observe(&self, operator: &Arc<Runtime>) {
         let mut operators = lock(&self.inside.operators);
         operators.retain(|operator| operator.strong_count() > 0);
         operators.push(Arc::downgrade(operator));

@@ -2,7 +2,7 @@
 
 use super::{controller, is_collected};
 use crate::kinds::Kinds;
-use flyball::{Action, Context, Controlled, Controller, Key, Reconciler, Result};
+use flyball::{Action, Context, Controller, DynamicController, Key, Reconciler, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     ResourceExt,
@@ -31,7 +31,7 @@ pub(crate) fn definitions(kinds: &Kinds) -> Controller<Definition> {
 /// The collectors of custom resources.
 struct Custom {
     kinds: Kinds,
-    running: Mutex<HashMap<String, (ApiResource, Controlled)>>,
+    running: Mutex<HashMap<String, (ApiResource, DynamicController)>>,
 }
 
 impl Reconciler<Definition> for Custom {
@@ -76,7 +76,7 @@ impl Custom {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (ApiResource, Controlled)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (ApiResource, DynamicController)>> {
         self.running.lock().expect("nothing panics under this lock")
     }
 }

@@ -1,13 +1,13 @@
 //! An object and its dependents: who blocks its end, and who is set free by it.
 
 use super::{Collector, owners, waits_for_dependents};
-use flyball::{Context, Relative, Result};
+use flyball::{Context, RelatedObject, Result};
 use futures::future::try_join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::PropagationPolicy;
 
 /// The dependents that keep the object being reconciled from going.
-pub(super) async fn blocking(object: &ObjectMeta, ctx: &Context) -> Result<Vec<Relative>> {
+pub(super) async fn blocking(object: &ObjectMeta, ctx: &Context) -> Result<Vec<RelatedObject>> {
     let blocks =
         |owner: &OwnerReference| Some(&owner.uid) == object.uid.as_ref() && owner.block_owner_deletion == Some(true);
     let dependents = ctx.dependents().await?.into_iter();
@@ -59,6 +59,6 @@ fn unblocked(object: &ObjectMeta) -> Vec<OwnerReference> {
     owners
 }
 
-fn references(dependent: &Relative) -> &[OwnerReference] {
+fn references(dependent: &RelatedObject) -> &[OwnerReference] {
     dependent.object.metadata.owner_references.as_deref().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What happened to an object, and who is told of it.
+//! What happened to an object, and the subscribers that are notified.
 
 use crate::cache::Mirror;
 use crate::cache::object::Object;
@@ -7,10 +7,10 @@ use crate::engine::work::WorkQueue;
 use crate::{Key, Why};
 use std::sync::{Arc, Weak};
 
-/// Is told of every change, also of those that were missed while a watch was down.
+/// Receives every change, including those found by a relist.
 #[derive(Clone)]
 pub(crate) struct Subscriber {
-    /// Whoever has no queue any more is forgotten.
+    /// Subscribers whose queue was dropped are removed.
     pub(crate) queue: Weak<WorkQueue>,
     pub(crate) tell: Tell,
 }
@@ -60,7 +60,7 @@ impl Change {
         }
     }
 
-    /// An object that a list merely finds is no news; one that it finds changed is.
+    /// An unchanged object that a list finds has background priority; a changed one does not.
     pub(crate) fn priority(&self) -> Priority {
         match self.old {
             None if self.listed => Priority::Background,

@@ -50,7 +50,7 @@ impl ObservedClient {
         Ok(Response::from_parts(head, Body::from(body)))
     }
 
-    /// The namespace of those who name none.
+    /// The default namespace.
     pub(crate) fn namespace(&self) -> &str {
         self.client.namespace()
     }
@@ -109,8 +109,8 @@ struct Details<'a> {
     uid: Cow<'a, str>,
 }
 
-/// Subresources that are written to without a change of the object.
-const APART: [&str; 2] = ["token", "proxy"];
+/// Subresources whose writes do not change the object.
+const UNRELATED_SUBRESOURCES: [&str; 2] = ["token", "proxy"];
 
 impl Write {
     fn read<B>(request: &Request<B>) -> Option<Write> {
@@ -186,7 +186,10 @@ impl Write {
             _ if told => same.iter().for_each(|mirror| written(mirror, text)),
             _ => {}
         }
-        let apart = self.subresource.as_deref().is_some_and(|subresource| APART.contains(&subresource));
+        let apart = self
+            .subresource
+            .as_deref()
+            .is_some_and(|subresource| UNRELATED_SUBRESOURCES.contains(&subresource));
         let untold = if told { others } else { mirrors.to_vec() };
         (!apart && !untold.is_empty()).then(|| Reread::object(untold, key?)).flatten()
     }

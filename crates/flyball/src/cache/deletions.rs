@@ -19,7 +19,7 @@ pub(super) struct Deletions {
 
 struct Deletion {
     uid: Box<str>,
-    how: How,
+    how: Removal,
     /// Of an object that is gone, the last one that we knew; of one that left, the one that it left with.
     version: u64,
     /// The last list that may yet be followed by news of it: the one that it was made during or after, or that contained it.
@@ -30,7 +30,7 @@ struct Deletion {
 
 /// How an object went.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+enum Removal {
     /// It was deleted, and will not come back.
     Gone,
     /// It is not selected any more, and may return in a later version.
@@ -41,9 +41,9 @@ impl Deletion {
     /// Whether an object of the same name is this one, or one that came before it.
     fn covers(&self, object: &Object) -> bool {
         match self.how {
-            How::Gone => self.uid == object.uid || self.version >= object.version,
+            Removal::Gone => self.uid == object.uid || self.version >= object.version,
             // At that version itself the server says whether it is selected.
-            How::Left => object.version < self.version,
+            Removal::Left => object.version < self.version,
         }
     }
 }
@@ -57,24 +57,24 @@ impl Deletions {
 
     /// This process deleted the object with this uid; `version` is the one that we had, if we did.
     pub(super) fn gone(&mut self, key: &Key, uid: &str, version: Option<u64>) {
-        self.made(key, uid, How::Gone, version.unwrap_or_default(), version.is_some());
+        self.made(key, uid, Removal::Gone, version.unwrap_or_default(), version.is_some());
     }
 
     /// This process wrote the object with this uid, and at `version` it is not selected; `held` if it was before.
     pub(super) fn left(&mut self, key: &Key, uid: &str, version: u64, held: bool) {
-        self.made(key, uid, How::Left, version, held);
+        self.made(key, uid, Removal::Left, version, held);
     }
 
-    fn made(&mut self, key: &Key, uid: &str, how: How, version: u64, certain: bool) {
+    fn made(&mut self, key: &Key, uid: &str, how: Removal, version: u64, certain: bool) {
         let deletion = Deletion { uid: uid.into(), how, version, list: self.lists, certain };
         self.pending.entry(key.clone()).or_default().push(deletion);
         if !certain {
-            self.doubt(key, uid);
+            self.mark_unconfirmed(key, uid);
         }
     }
 
     /// Keeps one more that is uncertain, and forgets the oldest if those are too many.
-    fn doubt(&mut self, key: &Key, uid: &str) {
+    fn mark_unconfirmed(&mut self, key: &Key, uid: &str) {
         self.uncertain.push_back((key.clone(), uid.into()));
         if self.uncertain.len() <= UNCERTAIN {
             return;
@@ -98,8 +98,8 @@ impl Deletions {
         let mut doubted = 0;
         pending.retain_mut(|deletion| {
             let told = match deletion.how {
-                How::Gone => all_are_selected,
-                How::Left => deletion.version <= object.version,
+                Removal::Gone => all_are_selected,
+                Removal::Left => deletion.version <= object.version,
             };
             let same = deletion.uid == object.uid;
             doubted += usize::from(same && !told && std::mem::take(&mut deletion.certain));
@@ -108,7 +108,7 @@ impl Deletions {
         if pending.is_empty() {
             self.pending.remove(&object.key);
         }
-        (0..doubted).for_each(|_| self.doubt(&object.key, &object.uid));
+        (0..doubted).for_each(|_| self.mark_unconfirmed(&object.key, &object.uid));
     }
 
     pub(super) fn list_began(&mut self) {

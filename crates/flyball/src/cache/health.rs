@@ -1,4 +1,4 @@
-//! How a watch fares, for reads that wait for its list and for whoever asks whether an operator is ready.
+//! The state of a watch, for reads that wait for its list and for readiness checks.
 
 use std::sync::Arc;
 use tokio::time::Instant;

@@ -1,4 +1,4 @@
-//! The objects of one kind, as last seen or last written by this process, and who is told when they change.
+//! The objects of one kind, as last seen or last written by this process, and the subscribers to their changes.
 
 use crate::cache::change::{Change, Subscriber};
 use crate::cache::contents::{Contents, Notes};
@@ -21,7 +21,7 @@ use tokio::{sync::watch, time::Instant};
 
 /// One kind's part of the cache.
 ///
-/// A watch tells of changes in the order of their resource versions, so the last version it told of decides whether the
+/// A watch tells of changes in the order of their resource versions, so the last version it progress of decides whether the
 /// answer to one of our own writes is news (it is put in at once, so that readers see it) or history (it is dropped).
 pub(crate) struct Mirror {
     kind: Kind,
@@ -29,7 +29,7 @@ pub(crate) struct Mirror {
     /// The operator's field manager: what others manage is not kept.
     manager: Arc<str>,
     /// The namespaces that are watched, each by a watch of its own; or all of them, by one.
-    territories: Box<[Option<Arc<str>>]>,
+    namespaces: Box<[Option<Arc<str>>]>,
     state: Mutex<State>,
     health: watch::Sender<Box<[Health]>>,
     /// Whether some controller cannot do without the kind.
@@ -40,15 +40,15 @@ pub(crate) struct Mirror {
 
 struct State {
     contents: Contents,
-    /// What each watch has told of.
-    told: Box<[Told]>,
+    /// By watch.
+    progress: Box<[WatchProgress]>,
     subscribers: Vec<Subscriber>,
 }
 
 /// How far one watch has come.
 #[derive(Default)]
-struct Told {
-    /// The last version that the watch or the list told of.
+struct WatchProgress {
+    /// The last version that the watch or the list has reported.
     seen: u64,
     deletions: Deletions,
     /// While a list goes on: what is in the mirror and not yet in the list.
@@ -57,7 +57,7 @@ struct Told {
 
 /// One of a mirror's watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part(usize);
+pub(crate) struct WatchIndex(usize);
 
 /// How much a mirror holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,20 +69,24 @@ pub(crate) struct Usage {
 impl Mirror {
     /// An empty mirror of a kind, in these namespaces, or in all if none is named or the kind belongs to none.
     pub(crate) fn new(kind: Kind, namespaces: &[Arc<str>], manager: Arc<str>) -> Mirror {
-        let territories: Box<[_]> = match kind.scope {
+        let namespaces: Box<[_]> = match kind.scope {
             Scope::Namespaced if !namespaces.is_empty() => namespaces.iter().cloned().map(Some).collect(),
             _ => Box::new([None]),
         };
-        let told = territories.iter().map(|_| Told::default()).collect();
-        let health = territories.iter().map(|_| Health::default()).collect();
+        let progress = namespaces.iter().map(|_| WatchProgress::default()).collect();
+        let health = namespaces.iter().map(|_| Health::default()).collect();
         Mirror {
             name: kind.name().into(),
             required: AtomicBool::new(!kind.optional),
             installed: Trigger::new(format!("{} was installed", kind.name())),
             kind,
             manager,
-            territories,
-            state: Mutex::new(State { contents: Contents::default(), told, subscribers: Vec::new() }),
+            namespaces,
+            state: Mutex::new(State {
+                contents: Contents::default(),
+                progress,
+                subscribers: Vec::new(),
+            }),
             health: watch::Sender::new(health),
         }
     }
@@ -97,25 +101,25 @@ impl Mirror {
     }
 
     /// The watches that fill this mirror.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> + use<> {
-        (0..self.territories.len()).map(Part)
+    pub(crate) fn watches(&self) -> impl Iterator<Item = WatchIndex> + use<> {
+        (0..self.namespaces.len()).map(WatchIndex)
     }
 
     /// The namespace that a watch is about.
-    pub(crate) fn namespace(&self, part: Part) -> Option<&str> {
-        self.territories[part.0].as_deref()
+    pub(crate) fn namespace(&self, watch: WatchIndex) -> Option<&str> {
+        self.namespaces[watch.0].as_deref()
     }
 
     /// The watch that tells of an object, if any does.
-    fn part_of(&self, key: &Key) -> Option<Part> {
-        let about = |territory: &Option<Arc<str>>| territory.is_none() || territory.as_deref() == key.namespace();
-        self.territories.iter().position(about).map(Part)
+    fn watch_of(&self, key: &Key) -> Option<WatchIndex> {
+        let about = |namespace: &Option<Arc<str>>| namespace.is_none() || namespace.as_deref() == key.namespace();
+        self.namespaces.iter().position(about).map(WatchIndex)
     }
 
     /// Whether objects of that namespace are watched.
     pub(crate) fn covers(&self, namespace: Option<&str>) -> bool {
         match namespace {
-            Some(namespace) => self.part_of(&Key::namespaced(namespace, "")).is_some(),
+            Some(namespace) => self.watch_of(&Key::namespaced(namespace, "")).is_some(),
             None => true,
         }
     }
@@ -177,46 +181,46 @@ impl Mirror {
     }
 
     /// The watch reports an object as added or modified.
-    pub(crate) fn changed(&self, part: Part, object: Object) {
+    pub(crate) fn changed(&self, watch: WatchIndex, object: Object) {
         let object = self.kept(object);
         let mut state = self.lock();
-        state.told[part.0].seen = state.told[part.0].seen.max(object.version);
-        let change = state.put(part, object);
+        state.progress[watch.0].seen = state.progress[watch.0].seen.max(object.version);
+        let change = state.put(watch, object);
         self.tell(state, change);
     }
 
     /// The watch reports an object as deleted.
-    pub(crate) fn deleted(&self, part: Part, object: &Object) {
+    pub(crate) fn deleted(&self, watch: WatchIndex, object: &Object) {
         let mut state = self.lock();
-        let told = &mut state.told[part.0];
-        told.seen = told.seen.max(object.version);
-        told.deletions.tell(object, self.kind.selection.selects_all());
+        let progress = &mut state.progress[watch.0];
+        progress.seen = progress.seen.max(object.version);
+        progress.deletions.tell(object, self.kind.selection.selects_all());
         let change = state.remove(object);
         self.tell(state, change);
     }
 
     /// A list begins.
-    pub(crate) fn list_began(&self, part: Part) {
+    pub(crate) fn list_began(&self, watch: WatchIndex) {
         let mut state = self.lock();
-        let there = state.contents.iter(self.namespace(part)).map(|object| object.key.clone()).collect();
-        let told = &mut state.told[part.0];
-        told.deletions.list_began();
-        told.unconfirmed = Some(there);
+        let there = state.contents.iter(self.namespace(watch)).map(|object| object.key.clone()).collect();
+        let progress = &mut state.progress[watch.0];
+        progress.deletions.list_began();
+        progress.unconfirmed = Some(there);
     }
 
     /// A list contains an object.
-    pub(crate) fn listed(&self, part: Part, object: Object) {
+    pub(crate) fn listed(&self, watch: WatchIndex, object: Object) {
         let object = self.kept(object);
         let mut state = self.lock();
-        state.told[part.0].deletions.listed(&object);
-        let unconfirmed = state.told[part.0].unconfirmed.as_ref();
+        state.progress[watch.0].deletions.listed(&object);
+        let unconfirmed = state.progress[watch.0].unconfirmed.as_ref();
         let known = unconfirmed.is_some_and(|keys| keys.contains(&object.key));
         let listed = known.then(|| (object.key.clone(), object.uid.clone()));
-        let change = state.put(part, object).map(|change| Change { listed: true, ..change });
-        // One of the same name that came before it is not confirmed by it.
+        let change = state.put(watch, object).map(|change| Change { listed: true, ..change });
+        // A newer object under the same name does not confirm the old one.
         if let Some((key, uid)) = listed
             && state.contents.get(&key).is_some_and(|there| there.uid == uid)
-            && let Some(unconfirmed) = &mut state.told[part.0].unconfirmed
+            && let Some(unconfirmed) = &mut state.progress[watch.0].unconfirmed
         {
             unconfirmed.remove(&key);
         }
@@ -224,12 +228,12 @@ impl Mirror {
     }
 
     /// A list ended at `version`: what it lacks was deleted, unless it is younger.
-    pub(crate) fn list_ended(&self, part: Part, version: u64) {
+    pub(crate) fn list_ended(&self, watch: WatchIndex, version: u64) {
         let mut state = self.lock();
-        let told = &mut state.told[part.0];
-        told.seen = told.seen.max(version);
-        told.deletions.list_ended();
-        let missing = told.unconfirmed.take().unwrap_or_default();
+        let progress = &mut state.progress[watch.0];
+        progress.seen = progress.seen.max(version);
+        progress.deletions.list_ended();
+        let missing = progress.unconfirmed.take().unwrap_or_default();
         let gone = |key: &Key| {
             let object = state.contents.get(key).filter(|object| object.version <= version)?;
             let uid = object.uid.clone();
@@ -237,8 +241,8 @@ impl Mirror {
         };
         let changes: Vec<_> = missing.iter().filter_map(gone).collect();
         self.tell(state, changes);
-        let was_missing = self.health.borrow()[part.0].missing;
-        self.update(part, |health| {
+        let was_missing = self.health.borrow()[watch.0].missing;
+        self.update(watch, |health| {
             *health = Health {
                 listed: true,
                 lists: health.lists + 1,
@@ -253,16 +257,16 @@ impl Mirror {
     }
 
     /// The API server does not serve the kind: what was there is gone with it.
-    pub(crate) fn not_installed(&self, part: Part) {
+    pub(crate) fn not_installed(&self, watch: WatchIndex) {
         let mut state = self.lock();
-        let there: Vec<_> = state.contents.iter(self.namespace(part)).cloned().collect();
+        let there: Vec<_> = state.contents.iter(self.namespace(watch)).cloned().collect();
         let changes: Vec<_> = there
             .iter()
             .filter_map(|object| state.contents.remove(&object.key, &object.uid))
             .collect();
-        state.told[part.0].unconfirmed = None;
+        state.progress[watch.0].unconfirmed = None;
         self.tell(state, changes);
-        self.update(part, |health| {
+        self.update(watch, |health| {
             *health = Health {
                 listed: true,
                 missing: true,
@@ -289,29 +293,31 @@ impl Mirror {
     }
 
     /// The watch moved on without news for us.
-    pub(crate) fn bookmarked(&self, part: Part, version: u64) {
+    pub(crate) fn bookmarked(&self, watch: WatchIndex, version: u64) {
         let mut state = self.lock();
-        state.told[part.0].seen = state.told[part.0].seen.max(version);
+        state.progress[watch.0].seen = state.progress[watch.0].seen.max(version);
     }
 
     /// This process wrote an object and this is the API server's answer.
     pub(crate) fn written(&self, object: Object) {
-        let Some(part) = self.part_of(&object.key) else { return };
+        let Some(watch) = self.watch_of(&object.key) else {
+            return;
+        };
         let selected = self.kind.selection.selects(&object);
         let object = self.formed(object);
         let mut state = self.lock();
-        let change = match object.version > state.told[part.0].seen {
+        let change = match object.version > state.progress[watch.0].seen {
             false => None,
-            true if selected => state.put(part, object),
+            true if selected => state.put(watch, object),
             // Others see it leave; so do we.
             true => {
                 let change = state.remove(&object);
-                let deletions = &mut state.told[part.0].deletions;
+                let deletions = &mut state.progress[watch.0].deletions;
                 deletions.left(&object.key, &object.uid, object.version, change.is_some());
                 change
             }
         };
-        if let (Some(change), Some(unconfirmed)) = (&change, &mut state.told[part.0].unconfirmed) {
+        if let (Some(change), Some(unconfirmed)) = (&change, &mut state.progress[watch.0].unconfirmed) {
             unconfirmed.extend(change.key().cloned());
         }
         self.tell(state, change);
@@ -319,25 +325,25 @@ impl Mirror {
 
     /// This process deleted an object, and it is gone.
     pub(crate) fn removed(&self, key: &Key, uid: &str) {
-        let Some(part) = self.part_of(key) else { return };
+        let Some(watch) = self.watch_of(key) else { return };
         let mut state = self.lock();
         let change = state.contents.remove(key, uid);
         let version = change.iter().flat_map(|change| &change.old).map(|old| old.version).next();
-        state.told[part.0].deletions.gone(key, uid, version);
+        state.progress[watch.0].deletions.gone(key, uid, version);
         self.tell(state, change);
     }
 
     /// Listing or watching failed; it is tried again.
-    pub(crate) fn failed(&self, part: Part, failure: &str) {
-        self.update(part, |health| {
+    pub(crate) fn failed(&self, watch: WatchIndex, failure: &str) {
+        self.update(watch, |health| {
             health.failure = Some(failure.into());
             health.failing_since.get_or_insert_with(Instant::now);
         });
     }
 
     /// Watching works, for the first time or again.
-    pub(crate) fn watching(&self, part: Part) {
-        self.update(part, |health| {
+    pub(crate) fn watching(&self, watch: WatchIndex) {
+        self.update(watch, |health| {
             *health = Health {
                 listed: health.listed,
                 missing: health.missing,
@@ -348,8 +354,8 @@ impl Mirror {
         });
     }
 
-    fn update(&self, part: Part, update: impl FnOnce(&mut Health)) {
-        self.health.send_modify(|all| update(&mut all[part.0]));
+    fn update(&self, watch: WatchIndex, update: impl FnOnce(&mut Health)) {
+        self.health.send_modify(|all| update(&mut all[watch.0]));
     }
 
     /// Whether the kind is listed and watched now.
@@ -370,7 +376,7 @@ impl Mirror {
             kind: self.kind.name().to_owned(),
             api_version: self.kind.resource.api_version.clone(),
             selector: self.kind.selection.to_string(),
-            namespaces: self.territories.iter().flatten().map(|namespace| namespace.to_string()).collect(),
+            namespaces: self.namespaces.iter().flatten().map(|namespace| namespace.to_string()).collect(),
             metadata: self.kind.form == Form::Metadata,
             installed: !health.missing,
             synced: health.listed,
@@ -385,7 +391,7 @@ impl Mirror {
 
     /// Whether an object that is not here is known not to be there.
     pub(crate) fn has_listed(&self, key: &Key) -> bool {
-        self.part_of(key).is_some_and(|part| self.health.borrow()[part.0].listed)
+        self.watch_of(key).is_some_and(|watch| self.health.borrow()[watch.0].listed)
     }
 
     /// Waits until the kind has been listed once, unless that fails.
@@ -432,10 +438,10 @@ impl Mirror {
 
 impl State {
     /// Takes an object, unless a newer version is there or it was deleted.
-    fn put(&mut self, part: Part, object: Object) -> Option<Change> {
+    fn put(&mut self, watch: WatchIndex, object: Object) -> Option<Change> {
         let current = self.contents.get(&object.key);
         let known = current.is_some_and(|current| object.version != 0 && current.version >= object.version);
-        if known || self.told[part.0].deletions.cover(&object) {
+        if known || self.progress[watch.0].deletions.cover(&object) {
             return None;
         }
         Some(self.contents.put(object))

@@ -1,7 +1,7 @@
 //! A mirror beside a server that is too simple to be wrong: others write, this process writes, objects leave the selection and
 //! return, answers and watch events come late, lists replace watches. A failure prints its seed.
 
-use super::{Change, Mirror, Part, Subscriber};
+use super::{Change, Mirror, Subscriber, WatchIndex};
 use crate::cache::{kind::Kind, object::Object};
 use crate::engine::work::WorkQueue;
 use crate::{Key, Selection};
@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-const PART: Part = Part(0);
+const WATCH: WatchIndex = WatchIndex(0);
 
 /// uid and version of what is selected, by name.
 type World = BTreeMap<u64, (u64, u64)>;
@@ -40,7 +40,7 @@ struct Game {
     /// The last version at which an object was deleted or left the selection, by uid.
     left: HashMap<u64, u64>,
     mirror: Mirror,
-    told: Arc<Mutex<World>>,
+    notified: Arc<Mutex<World>>,
     _queue: Arc<WorkQueue>,
 }
 
@@ -66,8 +66,8 @@ fn numbers(object: &Object) -> (u64, (u64, u64)) {
 impl Game {
     fn new(seed: u64) -> Game {
         let mirror = mirror();
-        let (told, queue) = (Arc::new(Mutex::new(World::new())), Arc::new(WorkQueue::default()));
-        let heard = told.clone();
+        let (notified, queue) = (Arc::new(Mutex::new(World::new())), Arc::new(WorkQueue::default()));
+        let heard = notified.clone();
         let tell = move |_: &Mirror, change: &Change, _: &WorkQueue| {
             let mut world = heard.lock().unwrap();
             let before = change.old.as_deref().map(numbers);
@@ -85,7 +85,7 @@ impl Game {
             wrote: HashMap::new(),
             left: HashMap::new(),
             mirror,
-            told,
+            notified,
             _queue: queue,
         }
     }
@@ -147,25 +147,25 @@ impl Game {
 
     fn watch(&mut self) {
         match self.events.pop_front() {
-            Some(version) if version.selected => self.mirror.changed(PART, object(version)),
+            Some(version) if version.selected => self.mirror.changed(WATCH, object(version)),
             // As it was when it was last selected, with the version of now.
-            Some(version) => self.mirror.deleted(PART, &object(Version { selected: true, ..version })),
-            None => self.mirror.bookmarked(PART, self.version),
+            Some(version) => self.mirror.deleted(WATCH, &object(Version { selected: true, ..version })),
+            None => self.mirror.bookmarked(WATCH, self.version),
         }
     }
 
     /// A list of what is there now, during which this process may write, and the watch begins anew after it.
     fn list(&mut self) {
-        self.mirror.list_began(PART);
+        self.mirror.list_began(WATCH);
         let (listed, version) = (self.world.clone(), self.version);
         for listed in listed.into_values().filter(|listed| listed.selected) {
             if self.below(4) == 0 {
                 let answer = self.write();
                 self.answered(answer);
             }
-            self.mirror.listed(PART, object(listed));
+            self.mirror.listed(WATCH, object(listed));
         }
-        self.mirror.list_ended(PART, version);
+        self.mirror.list_ended(WATCH, version);
         self.events.retain(|event| event.version > version);
     }
 
@@ -189,7 +189,7 @@ impl Game {
     /// No read is older than what this process has seen answered to it.
     fn check(&self, seed: u64) {
         let read: World = self.mirror.list(None).iter().map(|object| numbers(object)).collect();
-        assert_eq!(read, *self.told.lock().unwrap(), "seed {seed}: a change was not told");
+        assert_eq!(read, *self.notified.lock().unwrap(), "seed {seed}: a change was not reported");
         for (name, (uid, version)) in &read {
             match self.wrote.get(uid) {
                 Some(None) => panic!("seed {seed}: {name} is read although this process deleted it"),
@@ -226,7 +226,7 @@ fn reads_are_never_older_than_own_writes_and_end_where_the_server_does() {
         game.check(seed);
         let selected = game.world.values().filter(|version| version.selected);
         let selected: World = selected.map(|version| (version.name, (version.uid, version.version))).collect();
-        assert_eq!(*game.told.lock().unwrap(), selected, "seed {seed}");
+        assert_eq!(*game.notified.lock().unwrap(), selected, "seed {seed}");
     }
 }
 
@@ -234,10 +234,10 @@ fn reads_are_never_older_than_own_writes_and_end_where_the_server_does() {
 fn a_server_that_selects_what_we_would_not_is_believed() {
     let (mirror, key) = (mirror(), Key::cluster("1"));
     let version = |version, selected| Version { name: 1, uid: 1, version, selected };
-    mirror.changed(PART, object(version(1, true)));
+    mirror.changed(WATCH, object(version(1, true)));
     mirror.written(object(version(2, false)));
     assert!(mirror.get(&key).is_none());
-    mirror.changed(PART, object(version(2, true)));
+    mirror.changed(WATCH, object(version(2, true)));
     assert_eq!(mirror.get(&key).map(|object| object.version), Some(2));
 }
 
@@ -247,6 +247,6 @@ fn deletions_that_no_watch_tells_of_are_not_kept_for_ever() {
     for name in 0..100_000 {
         mirror.removed(&Key::cluster(name.to_string()), &name.to_string());
     }
-    let kept = mirror.lock().told[0].deletions.len();
+    let kept = mirror.lock().progress[0].deletions.len();
     assert!(kept <= 2_000, "{kept} deletions are kept");
 }

@@ -24,7 +24,7 @@ use std::{
     sync::Arc,
 };
 
-/// One version of one object. It is decoded into its Rust type when somebody asks for it.
+/// One version of one object. It is decoded into its Rust type at each read.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub(crate) key: Key,
@@ -182,7 +182,7 @@ impl Object {
         }
     }
 
-    /// The metadata, for those who know nothing of the kind.
+    /// The metadata, as a type for any kind.
     pub(crate) fn metadata(&self) -> Arc<PartialObjectMeta<DynamicObject>> {
         self.decode().expect("its metadata was parsed before")
     }
@@ -248,7 +248,7 @@ impl<'a> From<&'a OwnerReference> for Owner<'a> {
 }
 
 impl Meta<'_> {
-    /// Whether an object that was answered to a write is there no more: no time was left to it, and nothing holds it.
+    /// Whether an object that was answered to a write is gone: it has no grace period left and no finalizers.
     pub(crate) fn is_gone(&self) -> bool {
         self.deletion_grace_period_seconds == Some(0) && self.finalizers.is_empty()
     }
@@ -278,7 +278,7 @@ impl Meta<'_> {
         self.deletion_timestamp.is_some()
     }
 
-    /// Stays the same for as long as nobody changes anything that an author can apply.
+    /// Stays the same until something changes that an author can apply.
     ///
     /// Where the kind counts generations, a change of status alone goes unnoticed; elsewhere any change counts.
     pub(crate) fn fingerprint(&self, kind: &Kind) -> u64 {

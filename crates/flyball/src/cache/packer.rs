@@ -4,7 +4,7 @@ use crate::cache::object::{Object, Template};
 use std::sync::Arc;
 
 /// After so many objects in a row that are not like the template, the next one becomes it.
-const UNLIKE: u32 = 8;
+const MAX_UNLIKE: u32 = 8;
 
 /// Packs the objects that a mirror keeps.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(super) struct Packer {
 impl Packer {
     /// The same object, in less memory where that is possible.
     pub(super) fn pack(&mut self, object: Object) -> Object {
-        if self.template.is_none() || self.unlike >= UNLIKE {
+        if self.template.is_none() || self.unlike >= MAX_UNLIKE {
             (self.template, self.unlike) = (Template::new(&object.text()).map(Arc::new), 0);
         }
         let Some(template) = &self.template else {

@@ -5,7 +5,7 @@ mod split;
 
 use crate::cache::kind::Form;
 use crate::cache::object::Object;
-use crate::cache::{Mirror, Part};
+use crate::cache::{Mirror, WatchIndex};
 use crate::leader::FencedClient;
 use crate::{Backoff, Error, Metrics};
 use event::{Event, ListMeta};
@@ -23,13 +23,13 @@ use tokio::time::{Instant, sleep, timeout};
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 /// A list, or the beginning of a watch, is silent for no longer than this.
-const ANSWER: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The server ends a watch after this time; it is then opened again.
-const WATCH: Duration = Duration::from_secs(290);
+const WATCH_DURATION: Duration = Duration::from_secs(290);
 /// How often the API server is asked for an optional kind that is not installed.
 const INSTALLED_POLL: Duration = Duration::from_secs(10);
 /// A watch that ends sooner counts as failed if it told nothing, and is not opened again before.
-const SHORT: Duration = Duration::from_secs(1);
+const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 
 /// Why a list or watch ended before its time.
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +72,8 @@ pub(crate) enum Lists {
 ///
 /// Each watch has its own backoff, so that one which fails delays no other. It is reset by a watch that lasts, not by a list that
 /// worked or a first word: a server which expires or ends every watch is not asked in a circle.
-pub(crate) async fn follow(client: &FencedClient, mirror: &Mirror, part: Part, lists: Lists, metrics: &Metrics) {
-    let mut watch = Watch { client, mirror, part, lists, from: None, failures: 0 };
+pub(crate) async fn follow(client: &FencedClient, mirror: &Mirror, watch: WatchIndex, lists: Lists, metrics: &Metrics) {
+    let mut watch = Watch { client, mirror, watch, lists, from: None, failures: 0 };
     loop {
         let watched = watch.from.is_some();
         let Err(error) = watch.step().await else {
@@ -102,7 +102,7 @@ pub(crate) async fn follow(client: &FencedClient, mirror: &Mirror, part: Part, l
 struct Watch<'a> {
     client: &'a FencedClient,
     mirror: &'a Mirror,
-    part: Part,
+    watch: WatchIndex,
     lists: Lists,
     /// The version to watch from, once listed.
     from: Option<String>,
@@ -123,7 +123,7 @@ impl Watch<'_> {
     async fn not_installed(&mut self) {
         self.failures = 0;
         if self.from.take().is_none() {
-            self.mirror.not_installed(self.part);
+            self.mirror.not_installed(self.watch);
             sleep(INSTALLED_POLL).await;
         }
     }
@@ -132,16 +132,16 @@ impl Watch<'_> {
     async fn failed(&self, error: WatchError) {
         let wait = error.retry_after();
         let error = Error::from(error);
-        let (kind, namespace) = (self.mirror.kind().name(), self.mirror.namespace(self.part));
+        let (kind, namespace) = (self.mirror.kind().name(), self.mirror.namespace(self.watch));
         tracing::warn!(kind, namespace, failures = self.failures, %error, "watch failed");
-        self.mirror.failed(self.part, &error.to_string());
+        self.mirror.failed(self.watch, &error.to_string());
         // Replicas of one operator do not come back together, either.
         let what = (self.mirror.kind().id(), namespace, std::env::var_os("HOSTNAME"));
         sleep(Backoff::WATCH.delay(self.failures, &what).max(wait)).await;
     }
 
     async fn list(&mut self) -> Result<(), WatchError> {
-        self.mirror.list_began(self.part);
+        self.mirror.list_began(self.watch);
         let selection = &self.mirror.kind().selection;
         let mut page = ListParams {
             label_selector: selection.label_selector(),
@@ -151,7 +151,7 @@ impl Watch<'_> {
         loop {
             let ListMeta { resource_version, next, .. } = self.page(&page).await?;
             if next.is_empty() {
-                self.mirror.list_ended(self.part, resource_version.parse().unwrap_or_default());
+                self.mirror.list_ended(self.watch, resource_version.parse().unwrap_or_default());
                 tracing::debug!(kind = self.mirror.kind().name(), version = resource_version, "listed");
                 self.from = Some(resource_version);
                 return Ok(());
@@ -162,16 +162,16 @@ impl Watch<'_> {
 
     /// Reads one page; its items are put into the mirror while the rest of them arrives.
     async fn page(&self, page: &ListParams) -> Result<ListMeta, WatchError> {
-        let request = Request::new(self.mirror.kind().path(self.mirror.namespace(self.part)));
+        let request = Request::new(self.mirror.kind().path(self.mirror.namespace(self.watch)));
         let request = match self.mirror.kind().form {
             Form::Whole => request.list(page)?,
             Form::Metadata => request.list_metadata(page)?,
         };
         let mut body = std::pin::pin!(self.open(request).await?);
         let mut items = Items::default();
-        while let Some(piece) = patiently(ANSWER, body.next()).await? {
+        while let Some(piece) = with_timeout(RESPONSE_TIMEOUT, body.next()).await? {
             items.feed(&piece.map_err(WatchError::Read)?, |item| -> Result<(), WatchError> {
-                self.mirror.listed(self.part, Object::parse(event::text(item)?)?);
+                self.mirror.listed(self.watch, Object::parse(event::text(item)?)?);
                 Ok(())
             })?;
         }
@@ -185,7 +185,7 @@ impl Watch<'_> {
 
     /// Lists by watching. A server that cannot do that is asked for pages from then on.
     async fn stream(&mut self) -> Result<(), WatchError> {
-        self.mirror.list_began(self.part);
+        self.mirror.list_began(self.watch);
         match self.watch(self.watch_request(None)?).await {
             Err(WatchError::Refused {
                 code: StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY,
@@ -203,14 +203,14 @@ impl Watch<'_> {
         let started = Instant::now();
         let mut body = std::pin::pin!(self.open(request).await?);
         if self.from.is_some() {
-            self.mirror.watching(self.part);
+            self.mirror.watching(self.watch);
         }
         let (mut lines, mut told) = (Lines::default(), false);
-        while let Some(piece) = patiently(WATCH + Duration::from_secs(5), body.next()).await? {
+        while let Some(piece) = with_timeout(WATCH_DURATION + Duration::from_secs(5), body.next()).await? {
             lines.feed(&piece.map_err(WatchError::Read)?, |line| {
                 self.take(line)?;
                 told = true;
-                if started.elapsed() >= SHORT {
+                if started.elapsed() >= MIN_WATCH_DURATION {
                     self.failures = 0;
                 }
                 Ok::<_, WatchError>(())
@@ -220,7 +220,7 @@ impl Watch<'_> {
             self.take(&line)?;
             told = true;
         }
-        match SHORT.saturating_sub(started.elapsed()) {
+        match MIN_WATCH_DURATION.saturating_sub(started.elapsed()) {
             Duration::ZERO => self.failures = 0,
             _ if !told => return Err(WatchError::Short),
             early => sleep(early).await,
@@ -230,14 +230,14 @@ impl Watch<'_> {
 
     fn take(&mut self, line: &[u8]) -> Result<(), WatchError> {
         match Event::parse(event::text(line)?)? {
-            Event::Put(object) if self.from.is_none() => self.mirror.listed(self.part, object),
+            Event::Put(object) if self.from.is_none() => self.mirror.listed(self.watch, object),
             Event::Put(object) => {
                 self.from = Some(object.resource_version());
-                self.mirror.changed(self.part, object);
+                self.mirror.changed(self.watch, object);
             }
             Event::Deleted(object) => {
                 self.from = self.from.is_some().then(|| object.resource_version());
-                self.mirror.deleted(self.part, &object);
+                self.mirror.deleted(self.watch, &object);
             }
             Event::Bookmark(meta) => self.bookmarked(meta),
             Event::Nothing => {}
@@ -253,10 +253,10 @@ impl Watch<'_> {
         }
         let version = meta.resource_version.parse().unwrap_or_default();
         if self.from.is_some() {
-            self.mirror.bookmarked(self.part, version);
+            self.mirror.bookmarked(self.watch, version);
         } else if meta.ends_initial_events() {
-            self.mirror.list_ended(self.part, version);
-            self.mirror.watching(self.part);
+            self.mirror.list_ended(self.watch, version);
+            self.mirror.watching(self.watch);
             tracing::debug!(kind = self.mirror.kind().name(), version, "listed");
         } else {
             return;
@@ -267,11 +267,11 @@ impl Watch<'_> {
     /// Asks to watch from a version, or from the state of now and that first.
     fn watch_request(&self, version: Option<&str>) -> Result<http::Request<Vec<u8>>, kube::core::request::Error> {
         let kind = self.mirror.kind();
-        let request = Request::new(kind.path(self.mirror.namespace(self.part)));
+        let request = Request::new(kind.path(self.mirror.namespace(self.watch)));
         let params = WatchParams {
             label_selector: kind.selection.label_selector(),
             field_selector: kind.selection.field_selector(),
-            timeout: Some(WATCH.as_secs() as u32),
+            timeout: Some(WATCH_DURATION.as_secs() as u32),
             bookmarks: true,
             send_initial_events: version.is_none(),
         };
@@ -283,10 +283,10 @@ impl Watch<'_> {
 
     /// Sends a request, and gives back the body of the answer as it arrives.
     async fn open(&self, request: http::Request<Vec<u8>>) -> Result<impl Stream<Item = Piece> + use<>, WatchError> {
-        let response = patiently(ANSWER, self.client.send(request.map(Body::from))).await??;
+        let response = with_timeout(RESPONSE_TIMEOUT, self.client.send(request.map(Body::from))).await??;
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
-            let body = patiently(ANSWER, body.collect_bytes()).await?.unwrap_or_default();
+            let body = with_timeout(RESPONSE_TIMEOUT, body.collect_bytes()).await?.unwrap_or_default();
             return Err(event::refused(&head, &body));
         }
         Ok(http_body_util::BodyDataStream::new(body).map(|piece| piece.map_err(Into::into)))
@@ -330,6 +330,6 @@ impl WatchError {
     }
 }
 
-async fn patiently<T>(time: Duration, work: impl Future<Output = T>) -> Result<T, WatchError> {
+async fn with_timeout<T>(time: Duration, work: impl Future<Output = T>) -> Result<T, WatchError> {
     timeout(time, work).await.map_err(|_| WatchError::Silent(time))
 }

@@ -73,19 +73,19 @@ impl Context {
     {
         self.declared
             .check_apply(kind)
-            .inspect_err(|_| self.round.failed())
+            .inspect_err(|_| self.applied.failed())
             .map_err(Error::permanent)?;
         if !self.is_installed(kind).await {
             return Ok(Applied::NotInstalled);
         }
-        let child = serde_json::to_value(child).inspect_err(|_| self.round.failed())?;
+        let child = serde_json::to_value(child).inspect_err(|_| self.applied.failed())?;
         let adopted = self.adopt(kind, child, ownership);
-        let (key, mut child) = adopted.inspect_err(|_| self.round.failed()).map_err(Error::permanent)?;
+        let (key, mut child) = adopted.inspect_err(|_| self.applied.failed()).map_err(Error::permanent)?;
         without_nulls(&mut child);
         fold_string_data(kind, &mut child);
-        self.round.applies(kind, &key);
+        self.applied.applies(kind, &key);
         let applied = self.apply_value::<C>(kind, &key, child, ownership).await;
-        applied.inspect_err(|_| self.round.failed())
+        applied.inspect_err(|_| self.applied.failed())
     }
 
     async fn apply_value<C>(&self, kind: &Kind, key: &Key, mut child: Value, ownership: Ownership) -> Result<Applied>
@@ -111,7 +111,7 @@ impl Context {
             return Ok(Applied::Unchanged);
         }
         if mirror.is_some() && before.is_none() && matches!(self.why, Why::Related(_)) {
-            self.still_there().await.inspect_err(|_| self.round.failed())?;
+            self.still_there().await.inspect_err(|_| self.applied.failed())?;
         }
         if unset::may_be_dropped(kind) {
             child = unset::drop_from::<C>(child);
@@ -145,8 +145,8 @@ impl Context {
         }
     }
 
-    /// Asks the API server whether the object is there, before a child is made for it that was there a moment ago, as a rule: if
-    /// the object's own deletion is not seen yet, the garbage collector deletes the child as often as it is made.
+    /// Re-reads the owner before a deleted child is created again: while the owner's own deletion is not in the cache yet, the
+    /// garbage collector would delete the child as often as it is created.
     async fn still_there(&self) -> Result<()> {
         let key = &self.object.key;
         let request = Request::new(self.kind().path(key.namespace())).get(key.name(), &Default::default())?;

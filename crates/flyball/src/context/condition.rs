@@ -12,7 +12,7 @@ pub enum ConditionStatus {
     True,
     /// It does not hold.
     False,
-    /// Nobody can say.
+    /// It is not known.
     Unknown,
 }
 

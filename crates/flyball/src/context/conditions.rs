@@ -117,7 +117,7 @@ impl Context {
     }
 }
 
-/// An entry that lacks what every condition has is no condition.
+/// An entry that lacks what every condition has is not a condition.
 fn read(condition: &Value) -> Option<Condition> {
     Condition::deserialize(condition).ok()
 }

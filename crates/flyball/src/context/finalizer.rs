@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// How often the list is read and written anew that others write at the same time, before that is an error.
-const OVERTAKEN: usize = 3;
+const MAX_CONFLICTS: usize = 3;
 
 /// Set to `true` on an object, this annotation lets it go without its cleanup.
 const SKIP: &str = "flyball.dev/skip-cleanup";
@@ -55,7 +55,7 @@ pub(crate) async fn add(ctx: &Context, finalizer: &str) -> Result<Context> {
     Ok(Context { object: Arc::new(object), ..ctx.clone() })
 }
 
-/// Runs the cleanups in order, then lets the object go; at once if nobody is to wait for them any longer.
+/// Runs the cleanups in order, then releases the object; at once if the cleanups are skipped or their deadline has passed.
 pub(crate) async fn clean_up(controller: &ControllerSpec, ctx: &Context, finalizer: &str) -> Result {
     if ctx.current().json().meta().annotation(SKIP).as_deref() == Some("true") {
         return give_up(ctx, finalizer, &format!("the annotation {SKIP} says so")).await;
@@ -121,7 +121,7 @@ async fn write(ctx: &Context, verb: &'static str, change: impl Fn(&mut Vec<Strin
     let mut overtaken = 0;
     loop {
         match patch(ctx, verb, &object, &change).await {
-            Err(error) if is_refused(&error, 409) && overtaken < OVERTAKEN => overtaken += 1,
+            Err(error) if is_refused(&error, 409) && overtaken < MAX_CONFLICTS => overtaken += 1,
             answer => return answer,
         }
         let collection = Request::new(ctx.kind().path(ctx.object.key.namespace()));

@@ -17,7 +17,7 @@ pub(super) enum Ownership {
 
 /// Why a child cannot belong to its owner.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Misfit {
+pub(super) enum OwnershipError {
     #[error("apply {0}: a child must be an object with metadata")]
     NoObject(String),
     #[error("apply {kind} {key}: a child lives in its owner's namespace, which is {owner}")]
@@ -56,13 +56,18 @@ impl Context {
     }
 
     /// Makes a child this object's: gives it a name, a place and a reference to its owner.
-    pub(super) fn adopt(&self, kind: &Kind, mut child: Value, ownership: Ownership) -> Result<(Key, Value), Misfit> {
-        let misfit = || Misfit::NoObject(kind.name().into());
-        let root = child.as_object_mut().ok_or_else(misfit)?;
+    pub(super) fn adopt(
+        &self,
+        kind: &Kind,
+        mut child: Value,
+        ownership: Ownership,
+    ) -> Result<(Key, Value), OwnershipError> {
+        let no_object = || OwnershipError::NoObject(kind.name().into());
+        let root = child.as_object_mut().ok_or_else(no_object)?;
         root.insert("apiVersion".into(), kind.resource.api_version.clone().into());
         root.insert("kind".into(), kind.name().into());
         let metadata = root.entry("metadata").or_insert_with(|| json!({}));
-        let metadata = metadata.as_object_mut().ok_or_else(misfit)?;
+        let metadata = metadata.as_object_mut().ok_or_else(no_object)?;
         let text =
             |field: Option<&Value>| field.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
         let name = text(metadata.get("name")).unwrap_or_else(|| self.object.key.name().into());
@@ -76,20 +81,20 @@ impl Context {
             Ownership::Shared => self.owner_reference(),
         };
         let owners = metadata.entry("ownerReferences").or_insert_with(|| json!([]));
-        let owners = owners.as_array_mut().ok_or_else(misfit)?;
+        let owners = owners.as_array_mut().ok_or_else(no_object)?;
         owners.retain(|owner| owner["uid"] != reference.uid);
         owners.push(serde_json::to_value(reference).expect("a reference is JSON"));
         Ok((key, child))
     }
 
     /// Sets the kind of an object without an owner, and the namespace of the object being reconciled if it has none.
-    pub(super) fn placed(&self, kind: &Kind, mut object: Value) -> Result<(Key, Value), Misfit> {
-        let misfit = || Misfit::NoObject(kind.name().into());
-        let root = object.as_object_mut().ok_or_else(misfit)?;
+    pub(super) fn placed(&self, kind: &Kind, mut object: Value) -> Result<(Key, Value), OwnershipError> {
+        let no_object = || OwnershipError::NoObject(kind.name().into());
+        let root = object.as_object_mut().ok_or_else(no_object)?;
         root.insert("apiVersion".into(), kind.resource.api_version.clone().into());
         root.insert("kind".into(), kind.name().into());
         let metadata = root.entry("metadata").or_insert_with(|| json!({}));
-        let metadata = metadata.as_object_mut().ok_or_else(misfit)?;
+        let metadata = metadata.as_object_mut().ok_or_else(no_object)?;
         let text = |field: Option<&Value>| field.and_then(Value::as_str).map(str::to_owned);
         let key = Key::new(
             text(metadata.get("namespace")).as_deref(),
@@ -100,7 +105,7 @@ impl Context {
             _ => key.in_namespace(self.object.key.namespace()),
         };
         if kind.scope == Scope::Namespaced && key.namespace().is_none() {
-            return Err(Misfit::NoNamespace { kind: kind.name().into(), key });
+            return Err(OwnershipError::NoNamespace { kind: kind.name().into(), key });
         }
         if let Some(namespace) = key.namespace() {
             metadata.insert("namespace".into(), namespace.into());
@@ -109,7 +114,7 @@ impl Context {
     }
 
     /// Where a child goes, if it may go there: an owner is in the child's namespace, or in none.
-    fn place(&self, kind: &Kind, key: Key) -> Result<Key, Misfit> {
+    fn place(&self, kind: &Kind, key: Key) -> Result<Key, OwnershipError> {
         let (name, owner) = (kind.name().to_owned(), &self.object.key);
         let key = if kind.scope == Scope::Cluster {
             key
@@ -117,11 +122,11 @@ impl Context {
             key.in_namespace(owner.namespace())
         };
         match (key.namespace(), owner.namespace()) {
-            _ if key == *owner && kind.id() == self.kind().id() => Err(Misfit::Itself { kind: name, key }),
-            (None, Some(_)) => Err(Misfit::Cluster { kind: name, key }),
-            (None, None) if kind.scope == Scope::Namespaced => Err(Misfit::NoNamespace { kind: name, key }),
+            _ if key == *owner && kind.id() == self.kind().id() => Err(OwnershipError::Itself { kind: name, key }),
+            (None, Some(_)) => Err(OwnershipError::Cluster { kind: name, key }),
+            (None, None) if kind.scope == Scope::Namespaced => Err(OwnershipError::NoNamespace { kind: name, key }),
             (Some(child), Some(owner)) if child != owner => {
-                Err(Misfit::OtherNamespace { owner: owner.to_owned(), kind: name, key })
+                Err(OwnershipError::OtherNamespace { owner: owner.to_owned(), kind: name, key })
             }
             _ => Ok(key),
         }

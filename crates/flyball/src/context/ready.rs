@@ -30,7 +30,7 @@ impl Readiness {
     pub fn of(object: &impl Serialize, now: &Time) -> Readiness {
         match serde_json::to_value(object) {
             Ok(object) => look(&object, now.0),
-            Err(error) => Readiness::Failed(format!("it is no JSON: {error}")),
+            Err(error) => Readiness::Failed(format!("it is not JSON: {error}")),
         }
     }
 

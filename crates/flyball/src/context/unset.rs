@@ -13,8 +13,8 @@ pub(super) fn may_be_dropped(kind: &Kind) -> bool {
 /// `value`, which `C` wrote, without the empty fields that `C` cannot leave out.
 ///
 /// Rust's types of the built-in kinds have no `Option` around required fields, so a Deployment that only sets `replicas` is
-/// written as `selector: {}` and `template: {}` too; applied by force, that would take them from whoever set them. Such
-/// fields are told from those that an author set to an empty value (`emptyDir: {}`, `replicas: 0`, `data: {"key": ""}`) by the
+/// written as `selector: {}` and `template: {}` too; applied by force, that would take them from their manager. Such
+/// fields are distinguished from those that an author set to an empty value (`emptyDir: {}`, `replicas: 0`, `data: {"key": ""}`) by the
 /// type itself: a field is dropped if the type, read back without it, writes the same empty value again. To Kubernetes' own
 /// types, which are Go structs, a required field that is absent and one that is zero are the same. To the schema of a custom
 /// resource they are not, so its fields are always sent.
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn required_fields_that_nobody_set_are_not_sent() {
+    fn required_fields_that_are_unset_are_not_sent() {
         let spec = DeploymentSpec { replicas: Some(0), ..Default::default() };
         let spec = sent(Deployment { spec: Some(spec), ..Default::default() })["spec"].clone();
         assert_eq!(spec, json!({ "replicas": 0 }));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_values_that_somebody_set_are_sent() {
+    fn empty_values_that_are_set_are_sent() {
         let container = Container {
             name: "web".into(),
             env: Some(vec![EnvVar {

@@ -71,7 +71,7 @@ impl Context {
         let request = Request::new(kind.path(key.namespace())).create(&params, body)?;
         let (_, text) = self.request(request).await.map_err(attempt("create", kind, &key))?;
         let created = crate::cache::object::Object::parse(&text)?;
-        self.round.applies(kind, &created.key);
+        self.applied.applies(kind, &created.key);
         Ok(created.decode()?)
     }
 

@@ -16,7 +16,7 @@ use kube::Client;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 /// How long an operator's name may be, so that what is named after it, with a few letters more, has a name that Kubernetes takes.
-const LONGEST: usize = 50;
+const MAX_NAME_LENGTH: usize = 50;
 
 /// Default of [`Operator::shutdown_grace`]: as long as Kubernetes gives a pod.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(30);
@@ -284,9 +284,12 @@ impl Operator {
     /// Refuses declarations that cannot work, all in one message.
     pub(crate) fn check(&self) -> Result<()> {
         let mut mistakes: Vec<_> = self.controllers.iter().flat_map(ControllerSpec::mistakes).collect();
-        if !is_label(&self.name) || self.name.len() > LONGEST || self.name.starts_with(|c: char| c.is_ascii_digit()) {
+        if !is_label(&self.name)
+            || self.name.len() > MAX_NAME_LENGTH
+            || self.name.starts_with(|c: char| c.is_ascii_digit())
+        {
             mistakes.push(format!(
-                "the name must be at most {LONGEST} lower-case letters, digits and dashes, of which the first is a letter: its \
+                "the name must be at most {MAX_NAME_LENGTH} lower-case letters, digits and dashes, of which the first is a letter: its \
                  Service and its namespace are named after it"
             ));
         }

@@ -81,7 +81,7 @@ impl Predicate {
         })
     }
 
-    /// What did not pass does, and the other way round.
+    /// Inverts the predicate.
     #[expect(
         clippy::should_implement_trait,
         reason = "it stands in a chain, after `and` and `or`"

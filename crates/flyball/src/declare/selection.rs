@@ -62,13 +62,13 @@ impl Selection {
         for field in fields.split(',').map(str::trim).filter(|field| !field.is_empty()) {
             match Field::parse(field) {
                 Some(field) => self.fields.push(field),
-                None => self.mistakes.push(format!("{field:?} is no field selector")),
+                None => self.mistakes.push(format!("invalid field selector {field:?}")),
             }
         }
         self
     }
 
-    /// Changes objects before they are cached; name, namespace, uid and version stay. Drop what nobody reads.
+    /// Changes objects before they are cached; name, namespace, uid and version stay. Drop what is not read.
     ///
     /// What is read from the cache is then not what the API server has: patch such objects, never replace them.
     pub fn transform(mut self, transform: impl Fn(&mut Value) + Send + Sync + 'static) -> Selection {
@@ -228,11 +228,11 @@ mod tests {
         let selection = Selection::default().fields("a=b, c!=d").labels(Expression::Exists("team".into()));
         assert_eq!(selection.field_selector().unwrap(), "a=b,c!=d");
         assert_eq!(selection.label_selector().unwrap(), "team");
-        assert_eq!(Selection::default().fields("what").mistakes, [r#""what" is no field selector"#]);
+        assert_eq!(Selection::default().fields("what").mistakes, [r#"invalid field selector "what""#]);
     }
 
     #[test]
-    fn a_transform_drops_what_nobody_reads_and_nothing_that_is_needed() {
+    fn a_transform_drops_what_is_not_read_and_nothing_that_is_needed() {
         let drops = Selection::default().transform(|pod| drop(pod["spec"].take()));
         let kept = drops.transformed(pod("ada", "Running"));
         assert_eq!((kept.field("spec"), kept.key.name()), (Some(Value::Null), "ada"));

@@ -1,6 +1,6 @@
 //! Work of an operator that belongs to no object and runs only where the operator leads.
 
-use crate::engine::shared::Shared;
+use crate::engine::runtime::Runtime;
 use crate::engine::stopping::Stopping;
 use crate::{Cache, Metrics, Operator, Result};
 use futures::future::BoxFuture;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// What a leader's task is given: the client, cached reads, metrics, the time, and the signal to end.
 #[derive(Clone)]
 pub struct TaskContext {
-    pub(crate) operator: Arc<Shared>,
+    pub(crate) operator: Arc<Runtime>,
     pub(crate) stopping: Stopping,
 }
 

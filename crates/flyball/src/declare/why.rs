@@ -27,7 +27,7 @@ pub enum Why {
     Resync,
     /// A [timer](crate::Controller::timer) is due.
     Timer,
-    /// Somebody asked for it: the name of a trigger, or of whoever used the admin server.
+    /// It was asked for: by the trigger of that name, or by that user of the admin server.
     Asked(Arc<String>),
 }
 

@@ -6,8 +6,8 @@ use crate::cache::{Change, Followed, Mirror, Subscriber};
 use crate::declare::controller::ControllerSpec;
 use crate::declare::daemon::DaemonSpec;
 use crate::engine::queue::Priority;
-use crate::engine::runner::{Desk, how, panicked};
-use crate::engine::shared::Shared;
+use crate::engine::runner::{ControllerLoop, how, panicked};
+use crate::engine::runtime::Runtime;
 use crate::engine::stopping::Stopping;
 use crate::engine::work::WorkQueue;
 use crate::{Action, Context, Key, Result, Why};
@@ -22,7 +22,7 @@ use tracing::Instrument;
 
 /// Keeps a controller's daemon running for each object while this process leads, until told to stop.
 pub(crate) async fn run(
-    operator: Arc<Shared>,
+    operator: Arc<Runtime>,
     controller: ControllerSpec,
     daemon: DaemonSpec,
     followed: Vec<Arc<Followed>>,
@@ -36,7 +36,7 @@ pub(crate) async fn run(
             term = operator.begun() => term,
         };
         let daemons = Daemons {
-            desk: begin(&operator, &controller, &daemon, followed.clone()),
+            daemon_loop: begin(&operator, &controller, &daemon, followed.clone()),
             stop: stop.clone(),
             by_key: HashMap::new(),
             tasks: JoinSet::new(),
@@ -51,11 +51,11 @@ pub(crate) async fn run(
 }
 
 fn begin(
-    operator: &Arc<Shared>,
+    operator: &Arc<Runtime>,
     controller: &ControllerSpec,
     daemon: &DaemonSpec,
     followed: Vec<Arc<Followed>>,
-) -> Arc<Desk> {
+) -> Arc<ControllerLoop> {
     let work = daemon.work.clone();
     let spec = ControllerSpec {
         reconcile: Arc::new(move |object, ctx| {
@@ -65,9 +65,9 @@ fn begin(
         rate: None,
         ..controller.beside(&daemon.name)
     };
-    let control = operator.register(&spec);
-    control.mirror.subscribe(looking(&control.queue));
-    Arc::new(Desk::new(spec, operator.clone(), control, followed))
+    let handle = operator.register(&spec);
+    handle.mirror.subscribe(looking(&handle.queue));
+    Arc::new(ControllerLoop::new(spec, operator.clone(), handle, followed))
 }
 
 /// Has every object looked at that changes.
@@ -82,7 +82,7 @@ fn looking(queue: &Arc<WorkQueue>) -> Subscriber {
 
 /// The daemons of one term of leadership.
 struct Daemons {
-    desk: Arc<Desk>,
+    daemon_loop: Arc<ControllerLoop>,
     stop: CancellationToken,
     /// One entry per object, also for daemons that have ended by themselves.
     by_key: HashMap<Key, Entry>,
@@ -103,15 +103,15 @@ struct Entry {
 
 impl Daemons {
     async fn keep(mut self) {
-        let queue = self.desk.queue.clone();
+        let queue = self.daemon_loop.queue.clone();
         loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
                 Some(ended) = self.tasks.join_next() => self.ended(ended.ok()),
-                handed = queue.next() => {
-                    self.look_at(&handed.job.key, handed.job.why.clone());
-                    handed.ended();
+                item = queue.next() => {
+                    self.look_at(&item.job.key, item.job.why.clone());
+                    item.ended();
                 }
             }
         }
@@ -130,9 +130,9 @@ impl Daemons {
     }
 
     fn look_at(&mut self, key: &Key, why: Why) {
-        let object = self.desk.mirror.get(key).filter(|object| !object.terminating);
+        let object = self.daemon_loop.mirror.get(key).filter(|object| !object.terminating);
         let Some(object) = object else {
-            self.desk.queue.succeeded(key);
+            self.daemon_loop.queue.succeeded(key);
             if let Some(entry) = self.by_key.get(key) {
                 entry.stop.cancel();
                 if entry.ended.is_cancelled() {
@@ -154,13 +154,13 @@ impl Daemons {
 
     /// Whether an object's daemon runs, or has ended and is not to start again before the object changes.
     fn is_kept(&self, entry: &Entry, object: &Object) -> bool {
-        let failed = entry.ended.is_cancelled() && self.desk.queue.is_failing(&object.key);
+        let failed = entry.ended.is_cancelled() && self.daemon_loop.queue.is_failing(&object.key);
         let same = entry.uid == object.uid && !entry.stop.is_cancelled();
         same && !(failed && entry.print != self.print(object))
     }
 
     fn print(&self, object: &Object) -> u64 {
-        object.json().meta().fingerprint(self.desk.mirror.kind())
+        object.json().meta().fingerprint(self.daemon_loop.mirror.kind())
     }
 
     fn start(&mut self, object: &Object, why: Why, previous: Option<CancellationToken>) {
@@ -173,7 +173,7 @@ impl Daemons {
             ended: CancellationToken::new(),
         };
         let task = Task {
-            desk: self.desk.clone(),
+            daemon_loop: self.daemon_loop.clone(),
             key: object.key.clone(),
             uid: object.uid.clone(),
             stop: entry.stop.clone(),
@@ -193,7 +193,7 @@ impl Daemons {
 
 /// The task of one daemon.
 struct Task {
-    desk: Arc<Desk>,
+    daemon_loop: Arc<ControllerLoop>,
     key: Key,
     uid: Box<str>,
     stop: CancellationToken,
@@ -206,22 +206,22 @@ impl Task {
         while let Some(object) = self.object() {
             let ctx = Context {
                 stopping: Stopping::new(self.stop.clone()),
-                ..self.desk.context(object, why)
+                ..self.daemon_loop.context(object, why)
             };
-            let span = self.desk.span(&self.key, &ctx.why, ctx.id);
+            let span = self.daemon_loop.span(&self.key, &ctx.why, ctx.id);
             let began = Instant::now();
             let Some(result) = self.attempt(&ctx).instrument(span.clone()).await else {
                 return;
             };
             let Err(error) = result else {
-                self.desk.queue.succeeded(&self.key);
+                self.daemon_loop.queue.succeeded(&self.key);
                 return;
             };
-            let backoff = &self.desk.controller.backoff;
+            let backoff = &self.daemon_loop.controller.backoff;
             if began.elapsed() > backoff.max {
-                self.desk.queue.succeeded(&self.key);
+                self.daemon_loop.queue.succeeded(&self.key);
             }
-            let Some((delay, failures)) = self.desk.failed(&self.key, &ctx, error).instrument(span).await else {
+            let Some((delay, failures)) = self.daemon_loop.failed(&self.key, &ctx, error).instrument(span).await else {
                 return;
             };
             tokio::select! {
@@ -234,17 +234,17 @@ impl Task {
 
     /// The object as it is now, unless it is gone or another has taken its name.
     fn object(&self) -> Option<Arc<Object>> {
-        let object = self.desk.mirror.get(&self.key)?;
+        let object = self.daemon_loop.mirror.get(&self.key)?;
         (object.uid == self.uid && !object.terminating && !self.stop.is_cancelled()).then_some(object)
     }
 
     /// One run; nothing if it was cancelled.
     async fn attempt(&self, ctx: &Context) -> Option<Result> {
-        let metrics = &self.desk.control.metrics;
+        let metrics = &self.daemon_loop.handle.metrics;
         let run = metrics.began(None);
-        let work = (self.desk.controller.reconcile)(ctx.object.clone(), ctx.clone());
+        let work = (self.daemon_loop.controller.reconcile)(ctx.object.clone(), ctx.clone());
         let work = AssertUnwindSafe(work).catch_unwind();
-        let ended = ctx.stopping.run(work, self.desk.grace()).await?;
+        let ended = ctx.stopping.run(work, self.daemon_loop.grace()).await?;
         let result = ended.unwrap_or_else(|panic| {
             metrics.panicked();
             Err(panicked("daemon", &*panic))

@@ -7,7 +7,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// What waits to be reconciled, and what is being reconciled.
+/// The objects that are queued for a reconcile, and those that are being reconciled.
 ///
 /// An object is handed out to one worker at a time; any number of adds before that are one run; an add meanwhile is
 /// another run afterwards; of two times asked for, the earlier one holds; who is ready first is handed out first. Live
@@ -59,24 +59,33 @@ pub(crate) struct Job<K> {
 
 #[derive(Debug)]
 struct Entry {
-    place: Place,
+    slot: Slot,
     ask: Ask,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum Slot {
     Waiting(u64),
     Ready(u64),
-    /// Handed out at that time; a wish that came meanwhile.
+    /// Handed out at that time; added again meanwhile.
     Running(Instant, Option<Box<Ask>>),
 }
 
 /// Where an object is in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stand {
-    Waiting,
-    Ready,
-    Running { since: Instant, again: bool },
+#[non_exhaustive]
+pub enum QueuePosition {
+    /// It waits for a free worker, since then.
+    Ready(Instant),
+    /// It waits until then.
+    Until(Instant),
+    /// It is being reconciled.
+    Running {
+        /// When that began.
+        since: Instant,
+        /// Whether it was added again meanwhile.
+        again: bool,
+    },
 }
 
 impl<K> Default for Queue<K> {
@@ -97,19 +106,19 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub(crate) fn add(&mut self, key: K, ask: Ask, now: Instant) -> bool {
         match self.entries.get_mut(&key) {
             None => {}
-            Some(Entry { place: Place::Running(_, again), .. }) => {
+            Some(Entry { slot: Slot::Running(_, again), .. }) => {
                 let earlier = again.take();
                 let first = earlier.is_none();
                 *again = Some(Box::new(earlier.map_or(ask.clone(), |earlier| merged(*earlier, ask))));
                 return first;
             }
-            Some(Entry { place: Place::Ready(turn), ask: known }) => {
+            Some(Entry { slot: Slot::Ready(turn), ask: known }) => {
                 if known.priority >= ask.priority {
                     return false;
                 }
                 self.background.remove(turn);
             }
-            Some(Entry { place: Place::Waiting(turn), ask: known }) => {
+            Some(Entry { slot: Slot::Waiting(turn), ask: known }) => {
                 if known.at <= ask.at && known.priority >= ask.priority {
                     return false;
                 }
@@ -120,21 +129,21 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             Some(entry) => merged(entry.ask, ask),
             None => ask,
         };
-        self.place(key, ask, now);
+        self.enqueue(key, ask, now);
         true
     }
 
-    fn place(&mut self, key: K, ask: Ask, now: Instant) {
+    fn enqueue(&mut self, key: K, ask: Ask, now: Instant) {
         let turn = self.turns;
         self.turns += 1;
-        let place = if ask.at <= now {
+        let slot = if ask.at <= now {
             self.lane(ask.priority).insert(turn, key.clone());
-            Place::Ready(turn)
+            Slot::Ready(turn)
         } else {
             self.waiting.insert((ask.at, turn), key.clone());
-            Place::Waiting(turn)
+            Slot::Waiting(turn)
         };
-        self.entries.insert(key, Entry { place, ask });
+        self.entries.insert(key, Entry { slot, ask });
     }
 
     fn lane(&mut self, priority: Priority) -> &mut BTreeMap<u64, K> {
@@ -146,7 +155,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Hands out the object that has been ready for longest: of the live ones, or of the others when it is their turn.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Job<K>> {
-        self.ripen(now);
+        self.promote_due(now);
         let behind = self.live.is_empty() || (self.in_a_row + 1 >= SHARE && !self.background.is_empty());
         let (priority, in_a_row) = match behind {
             true => (Priority::Background, 0),
@@ -156,13 +165,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let (_, key) = self.lane(priority).pop_first()?;
         self.in_a_row = in_a_row;
         let entry = self.entries.get_mut(&key).expect("whatever is ready has an entry");
-        entry.place = Place::Running(now, None);
+        entry.slot = Slot::Running(now, None);
         let Ask { why, at, .. } = entry.ask.clone();
         Some(Job { key, priority, why, due: at })
     }
 
     /// What waited for a time that has come becomes ready, in the order of those times.
-    fn ripen(&mut self, now: Instant) {
+    fn promote_due(&mut self, now: Instant) {
         while let Some(first) = self.waiting.first_entry()
             && first.key().0 <= now
         {
@@ -170,7 +179,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             let turn = self.turns;
             self.turns += 1;
             let entry = self.entries.get_mut(&key).expect("whatever waits has an entry");
-            entry.place = Place::Ready(turn);
+            entry.slot = Slot::Ready(turn);
             let priority = entry.ask.priority;
             self.lane(priority).insert(turn, key);
         }
@@ -182,13 +191,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             return false;
         };
         let mut again = false;
-        match entry.place {
-            Place::Running(_, Some(ask)) => {
+        match entry.slot {
+            Slot::Running(_, Some(ask)) => {
                 again = true;
-                self.place(key.clone(), *ask, now);
+                self.enqueue(key.clone(), *ask, now);
             }
-            Place::Running(_, None) => {}
-            // Nobody gives back what was not handed out.
+            Slot::Running(_, None) => {}
+            // Only an object that was handed out is given back.
             _ => drop(self.entries.insert(key.clone(), entry)),
         }
         if self.entries.capacity() > SMALL && self.entries.len() < self.entries.capacity() / 8 {
@@ -199,12 +208,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Whether a running object was added meanwhile.
     pub(crate) fn is_added_while_running(&self, key: &K) -> bool {
-        matches!(self.entries.get(key), Some(Entry { place: Place::Running(_, Some(_)), .. }))
+        matches!(self.entries.get(key), Some(Entry { slot: Slot::Running(_, Some(_)), .. }))
     }
 
     /// Drops what was added for an object while it ran.
     pub(crate) fn forget_added_while_running(&mut self, key: &K) {
-        if let Some(Entry { place: Place::Running(_, again), .. }) = self.entries.get_mut(key) {
+        if let Some(Entry { slot: Slot::Running(_, again), .. }) = self.entries.get_mut(key) {
             *again = None;
         }
     }
@@ -221,21 +230,26 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     /// Every object in the queue, with what was asked for it: the running ones, then in about the order they will run.
-    pub(crate) fn contents(&self) -> impl Iterator<Item = (&K, Stand, &Ask)> {
-        let running = self.entries.iter().filter_map(|(key, entry)| match &entry.place {
-            Place::Running(since, again) => {
-                let stand = Stand::Running { since: *since, again: again.is_some() };
-                Some((key, stand, &entry.ask))
+    pub(crate) fn contents(&self) -> impl Iterator<Item = (&K, QueuePosition, &Ask)> {
+        let running = self.entries.iter().filter_map(|(key, entry)| match &entry.slot {
+            Slot::Running(since, again) => {
+                let position = QueuePosition::Running { since: *since, again: again.is_some() };
+                Some((key, position, &entry.ask))
             }
             _ => None,
         });
-        let with = |stand: Stand| move |key| (key, stand, &self.entries[key].ask);
-        let ready = self.live.values().chain(self.background.values()).map(with(Stand::Ready));
-        running.chain(ready).chain(self.waiting.values().map(with(Stand::Waiting)))
+        let at = |position: fn(Instant) -> QueuePosition| {
+            move |key| {
+                let ask = &self.entries[key].ask;
+                (key, position(ask.at), ask)
+            }
+        };
+        let ready = self.live.values().chain(self.background.values()).map(at(QueuePosition::Ready));
+        running.chain(ready).chain(self.waiting.values().map(at(QueuePosition::Until)))
     }
 }
 
-/// Two wishes as one: the earlier time, the higher priority, and the reason that decided.
+/// Two adds as one: the earlier time, the higher priority, and the reason that decided.
 fn merged(known: Ask, new: Ask) -> Ask {
     let forward = new.at < known.at || new.priority > known.priority;
     Ask {

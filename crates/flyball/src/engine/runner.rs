@@ -7,9 +7,9 @@ use crate::context::finalizer::{self, Stage};
 use crate::declare::controller::ControllerSpec;
 use crate::declare::error::Outcome;
 use crate::engine::queue::{Job, Priority};
-use crate::engine::shared::{Control, Shared};
+use crate::engine::runtime::{ControllerHandle, Runtime};
 use crate::engine::stopping::Stopping;
-use crate::engine::work::{Handed, WorkQueue};
+use crate::engine::work::{WorkItem, WorkQueue};
 use crate::metrics::Ended;
 use crate::program::trace;
 use crate::{Action, Cache, ConditionStatus, Context, Error, Event, Key, Result, Why};
@@ -38,13 +38,13 @@ const WAITING_DELAY: Duration = Duration::from_secs(30);
 const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long to wait for the list that would contain an object which is not here.
-const UNLISTED: Duration = Duration::from_secs(5);
+const UNLISTED_DELAY: Duration = Duration::from_secs(5);
 
-/// One controller at work, and all that its workers share.
-pub(crate) struct Desk {
+/// One running controller, and what its workers share.
+pub(crate) struct ControllerLoop {
     pub(crate) controller: ControllerSpec,
-    operator: Arc<Shared>,
-    pub(crate) control: Arc<Control>,
+    operator: Arc<Runtime>,
+    pub(crate) handle: Arc<ControllerHandle>,
     pub(crate) queue: Arc<WorkQueue>,
     pub(crate) mirror: Arc<Mirror>,
     /// As this controller reads it.
@@ -69,21 +69,21 @@ impl Ids {
     }
 }
 
-impl Desk {
+impl ControllerLoop {
     pub(crate) fn new(
         controller: ControllerSpec,
-        operator: Arc<Shared>,
-        control: Arc<Control>,
+        operator: Arc<Runtime>,
+        handle: Arc<ControllerHandle>,
         followed: Vec<Arc<Followed>>,
-    ) -> Desk {
-        let (queue, mirror) = (control.queue.clone(), control.mirror.clone());
+    ) -> ControllerLoop {
+        let (queue, mirror) = (handle.queue.clone(), handle.mirror.clone());
         let cache = operator.cache.selecting(&controller.selections);
         let finalizer = finalizer::name(&operator.name);
         let declared = Arc::new(Declared::of(&controller));
-        Desk {
+        ControllerLoop {
             controller,
             operator,
-            control,
+            handle,
             queue,
             mirror,
             cache,
@@ -94,11 +94,11 @@ impl Desk {
         }
     }
 
-    /// Works while this process leads, until told to stop.
+    /// Works while this process leads, until `stop`.
     ///
-    /// When it leads no more, what is under way is cancelled where it stands, and comes again once it leads again. So does
-    /// everything else: whoever led meanwhile may have left it half done.
-    pub(crate) async fn run(self: Arc<Desk>, stop: CancellationToken) {
+    /// When it stops leading, running reconciles are cancelled. Once it leads again, every object is reconciled: another leader
+    /// may have left work half done.
+    pub(crate) async fn run(self: Arc<ControllerLoop>, stop: CancellationToken) {
         let (leadership, mut led) = (self.operator.leadership.clone(), false);
         loop {
             let term = tokio::select! {
@@ -117,8 +117,8 @@ impl Desk {
         }
     }
 
-    /// Works until told to stop, then lets what is under way end. Dropped before that, it ends at once.
-    pub(crate) async fn lead(self: Arc<Desk>, stop: CancellationToken) {
+    /// Works until `stop`, then lets running reconciles end. Dropped before that, it ends at once.
+    pub(crate) async fn lead(self: Arc<ControllerLoop>, stop: CancellationToken) {
         let mut workers = JoinSet::new();
         let mut resync = std::pin::pin!(self.resync());
         loop {
@@ -128,8 +128,8 @@ impl Desk {
                 () = stop.cancelled() => break,
                 () = &mut resync => {}
                 Some(_) = workers.join_next() => {}
-                handed = self.queue.next(), if free => {
-                    workers.spawn(self.clone().work(handed, stop.clone()));
+                item = self.queue.next(), if free => {
+                    workers.spawn(self.clone().work(item, stop.clone()));
                 }
             }
         }
@@ -163,30 +163,30 @@ impl Desk {
     }
 
     /// One worker: reconciles an object, and then others for as long as there are any.
-    async fn work(self: Arc<Desk>, first: Handed, stop: CancellationToken) {
+    async fn work(self: Arc<ControllerLoop>, first: WorkItem, stop: CancellationToken) {
         let mut next = Some(first);
-        while let Some(handed) = next {
-            self.reconcile(handed).await;
+        while let Some(item) = next {
+            self.reconcile(item).await;
             consume_budget().await;
             next = (!stop.is_cancelled()).then(|| self.queue.try_next()).flatten();
         }
     }
 
-    async fn reconcile(&self, handed: Handed) {
-        let job = &handed.job;
+    async fn reconcile(&self, item: WorkItem) {
+        let job = &item.job;
         let Some(object) = self.mirror.get(&job.key) else {
             self.absent(job);
-            return handed.ended();
+            return item.ended();
         };
         let schedule = self.controller.schedule.as_ref();
         if let Some(delay) = schedule.and_then(|schedule| schedule.postponed(&object, self.operator.clock.now())) {
             self.queue.add_after(job.key.clone(), delay, job.priority, job.why.clone());
-            return handed.ended();
+            return item.ended();
         }
         let ctx = self.context(object, job.why.clone());
         let span = self.span(&job.key, &job.why, ctx.id);
         async {
-            let run = self.control.metrics.began(Some(job.due.elapsed()));
+            let run = self.handle.metrics.began(Some(job.due.elapsed()));
             let result = self.attempt(ctx.clone()).await;
             let how = how(&result);
             run.ended(how);
@@ -196,7 +196,7 @@ impl Desk {
         }
         .instrument(span)
         .await;
-        handed.ended();
+        item.ended();
     }
 
     pub(crate) fn context(&self, object: Arc<Object>, why: Why) -> Context {
@@ -207,7 +207,7 @@ impl Desk {
             object,
             id: self.ids.next(),
             why,
-            round: Arc::default(),
+            applied: Arc::default(),
             declared: self.declared.clone(),
             ready_condition: self.controller.ready_condition,
             gave_up: false,
@@ -226,12 +226,12 @@ impl Desk {
         let work = AssertUnwindSafe(reconcile(&self.controller, ctx, &self.finalizer)).catch_unwind();
         let most = self.controller.timeout;
         let Ok(ended) = timeout(most, work).await else {
-            self.control.metrics.timed_out();
+            self.handle.metrics.timed_out();
             return Err(Error::retry(format!("the reconcile did not end within {most:?}")));
         };
         let ended = ended.map_err(|panic| ("reconcile", panic)).and_then(told);
         ended.unwrap_or_else(|(what, panic)| {
-            self.control.metrics.panicked();
+            self.handle.metrics.panicked();
             Err(panicked(what, &*panic))
         })
     }
@@ -240,7 +240,7 @@ impl Desk {
     fn absent(&self, job: &Job<Key>) {
         let key = &job.key;
         if !self.mirror.has_listed(key) {
-            self.queue.add_after(key.clone(), UNLISTED, job.priority, job.why.clone());
+            self.queue.add_after(key.clone(), UNLISTED_DELAY, job.priority, job.why.clone());
             return;
         }
         self.queue.succeeded(key);

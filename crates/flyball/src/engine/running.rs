@@ -3,7 +3,7 @@
 use crate::cache::client::ObservedClient;
 use crate::clock::Clock;
 use crate::declare::controller::ControllerSpec;
-use crate::engine::shared::Shared;
+use crate::engine::runtime::Runtime;
 use crate::engine::task;
 use crate::leader::{Elections, FencedClient, ending, transport};
 use crate::metrics::MeasuredClient;
@@ -17,7 +17,7 @@ use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How long a stop waits for the API server to take the events that are left.
-const PUBLISHING: Duration = Duration::from_secs(10);
+const LAST_EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an operator is started with, beside itself and a client.
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Setup {
 /// An operator that was started. Dropping it ends everything at once, as a crash would.
 #[must_use = "an operator ends when it is dropped"]
 pub struct Running {
-    pub(crate) operator: Arc<Shared>,
+    pub(crate) operator: Arc<Runtime>,
     publisher: JoinSet<()>,
     /// No reconcile is left that could tell of events.
     ended: CancellationToken,
@@ -63,7 +63,7 @@ impl Running {
         let client = client.to_client();
         let installation = crds::begin(&client, operator, &leadership, setup.install).await?;
         let api = leads.client(&leadership)?;
-        let shared = Arc::new(Shared {
+        let runtime = Arc::new(Runtime {
             name: operator.name().to_owned(),
             client: api.to_client(),
             api,
@@ -78,20 +78,20 @@ impl Running {
             grace: operator.shutdown_grace,
             installation: Arc::new(installation),
             running: Arc::default(),
-            controls: Arc::default(),
+            handles: Arc::default(),
         });
-        metrics.observe(&shared);
+        metrics.observe(&runtime);
         let ended = CancellationToken::new();
         let publisher = publisher.run(client.clone(), operator.name().to_owned(), clock, ended.clone());
         let publisher = JoinSet::from_iter([publisher]);
         // Held until all controllers are connected, so that each kind is followed once, as fully as any of them needs.
-        let _followed = shared.follow(operator.controllers().iter().flat_map(ControllerSpec::kinds));
-        control(operator, &shared, &leads, &mut elections)?;
-        spawn_tasks(operator, &shared, &client);
+        let _followed = runtime.follow(operator.controllers().iter().flat_map(ControllerSpec::kinds));
+        control(operator, &runtime, &leads, &mut elections)?;
+        spawn_tasks(operator, &runtime, &client);
         elections.start();
         let elections = Some(elections);
         Ok(Running {
-            operator: shared,
+            operator: runtime,
             publisher,
             ended,
             elections,
@@ -156,7 +156,7 @@ impl Running {
         let operator = self.operator.name.clone();
         drop(self);
         let published = async { while publisher.join_next().await.is_some() {} };
-        if timeout(PUBLISHING, published).await.is_err() {
+        if timeout(LAST_EVENTS_TIMEOUT, published).await.is_err() {
             tracing::warn!(operator, "the API server did not take the last events in time");
         }
     }
@@ -203,28 +203,28 @@ impl Leads {
 }
 
 /// Starts what runs beside the controllers.
-fn spawn_tasks(operator: &Operator, shared: &Arc<Shared>, client: &Client) {
-    shared.spawn(crds::install_while_leading(shared.clone(), operator.clone(), shared.stop.clone()));
+fn spawn_tasks(operator: &Operator, runtime: &Arc<Runtime>, client: &Client) {
+    runtime.spawn(crds::install_while_leading(runtime.clone(), operator.clone(), runtime.stop.clone()));
     for task in operator.tasks() {
-        shared.spawn(task::run(task.clone(), client.clone(), shared.metrics.clone(), shared.stop.clone()));
+        runtime.spawn(task::run(task.clone(), client.clone(), runtime.metrics.clone(), runtime.stop.clone()));
     }
     for task in &operator.leader_tasks {
-        shared.spawn(task::run_while_leading(shared.clone(), task.clone(), shared.stop.clone()));
+        runtime.spawn(task::run_while_leading(runtime.clone(), task.clone(), runtime.stop.clone()));
     }
 }
 
 /// Starts the controllers, each under the election that it stands in.
-fn control(operator: &Operator, shared: &Arc<Shared>, leads: &Leads, elections: &mut Elections) -> Result<()> {
+fn control(operator: &Operator, runtime: &Arc<Runtime>, leads: &Leads, elections: &mut Elections) -> Result<()> {
     for controller in operator.controllers() {
-        let shared = match &controller.election {
+        let runtime = match &controller.election {
             Some(election) => {
                 let leadership = elections.stand(election)?;
                 let api = leads.client(&leadership)?;
-                shared.led_by(leadership, api)
+                runtime.led_by(leadership, api)
             }
-            None => shared.clone(),
+            None => runtime.clone(),
         };
-        shared.control(controller.clone(), shared.stop.clone());
+        runtime.control(controller.clone(), runtime.stop.clone());
     }
     Ok(())
 }

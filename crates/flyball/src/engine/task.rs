@@ -3,7 +3,7 @@
 use crate::declare::operator::Task;
 use crate::declare::task::{LeaderTask, TaskContext};
 use crate::engine::runner::panicked;
-use crate::engine::shared::Shared;
+use crate::engine::runtime::Runtime;
 use crate::engine::stopping::Stopping;
 use crate::{Backoff, Metrics, Result};
 use futures::FutureExt;
@@ -22,7 +22,7 @@ pub(crate) async fn run(task: Task, client: Client, metrics: Metrics, stop: Canc
 }
 
 /// Runs a task whenever this process leads, until told to stop.
-pub(crate) async fn run_while_leading(operator: Arc<Shared>, task: LeaderTask, stop: CancellationToken) {
+pub(crate) async fn run_while_leading(operator: Arc<Runtime>, task: LeaderTask, stop: CancellationToken) {
     let leadership = operator.leadership.clone();
     loop {
         let term = tokio::select! {

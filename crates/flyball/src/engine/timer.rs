@@ -8,8 +8,8 @@ use crate::clock::Clock;
 use crate::declare::controller::ControllerSpec;
 use crate::declare::timer::{Timer, TimerSpec};
 use crate::engine::queue::Priority;
-use crate::engine::runner::Desk;
-use crate::engine::shared::Shared;
+use crate::engine::runner::ControllerLoop;
+use crate::engine::runtime::Runtime;
 use crate::engine::work::WorkQueue;
 use crate::{Action, Key, Why};
 use jiff::Timestamp;
@@ -79,7 +79,7 @@ fn print(object: &Object, kind: &Kind) -> u64 {
 
 /// Runs a controller's timer while this process leads, until told to stop.
 pub(crate) async fn run(
-    operator: Arc<Shared>,
+    operator: Arc<Runtime>,
     controller: ControllerSpec,
     timer: TimerSpec,
     followed: Vec<Arc<Followed>>,
@@ -92,21 +92,21 @@ pub(crate) async fn run(
             () = stop.cancelled() => return,
             term = operator.begun() => term,
         };
-        let desk = begin(&operator, &controller, &timer, followed.clone());
+        let controller_loop = begin(&operator, &controller, &timer, followed.clone());
         tokio::select! {
             biased;
             () = leadership.lost(term) => {}
-            () = desk.lead(stop.clone()) => return,
+            () = controller_loop.lead(stop.clone()) => return,
         }
     }
 }
 
 fn begin(
-    operator: &Arc<Shared>,
+    operator: &Arc<Runtime>,
     controller: &ControllerSpec,
     timer: &TimerSpec,
     followed: Vec<Arc<Followed>>,
-) -> Arc<Desk> {
+) -> Arc<ControllerLoop> {
     let schedule = Arc::new(Schedule::new(timer.timer.clone()));
     let work = timer.work.clone();
     let spec = ControllerSpec {
@@ -118,9 +118,9 @@ fn begin(
         rate: None,
         ..controller.beside(&timer.timer.name)
     };
-    let control = operator.register(&spec);
-    control.mirror.subscribe(planning(&control.queue, schedule, operator.clock));
-    Arc::new(Desk::new(spec, operator.clone(), control, followed))
+    let handle = operator.register(&spec);
+    handle.mirror.subscribe(planning(&handle.queue, schedule, operator.clock));
+    Arc::new(ControllerLoop::new(spec, operator.clone(), handle, followed))
 }
 
 /// Plans the first run for every object that is there or appears.

@@ -1,6 +1,6 @@
 //! A queue that a controller can wait on: the order is the queue's, the time is tokio's. It also knows who keeps failing.
 
-use crate::engine::queue::{Ask, Job, Priority, Queue, Stand};
+use crate::engine::queue::{Ask, Job, Priority, Queue, QueuePosition};
 use crate::metrics::ControllerMetrics;
 use crate::{Key, Why};
 use std::{
@@ -14,9 +14,9 @@ use tokio::{
 };
 
 /// Of this many failing objects the last error is kept; of others only how often they failed.
-const ERRORS: usize = 1_000;
+const MAX_KEPT_ERRORS: usize = 1_000;
 /// As much of an error as is kept.
-const ERROR: usize = 1_024;
+const MAX_ERROR_BYTES: usize = 1_024;
 
 /// What a controller has to do. Any task adds to it; its runner takes from it.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ pub(crate) struct Failure {
     pub(crate) count: u32,
     pub(crate) error: Option<Arc<str>>,
     pub(crate) at: Instant,
-    /// Whether it is retried no more until something changes.
+    /// Whether it is not retried before something changes.
     pub(crate) gave_up: bool,
 }
 
@@ -103,10 +103,10 @@ impl WorkQueue {
     }
 
     /// Waits for the next object. Nothing is lost when the wait is cancelled.
-    pub(crate) async fn next(self: &Arc<WorkQueue>) -> Handed {
+    pub(crate) async fn next(self: &Arc<WorkQueue>) -> WorkItem {
         loop {
             let wake = match self.take() {
-                Ok(job) => return self.hand(job),
+                Ok(job) => return self.item(job),
                 Err(wake) => wake,
             };
             match wake {
@@ -120,12 +120,12 @@ impl WorkQueue {
     }
 
     /// The next object, if one is ready and may run now.
-    pub(crate) fn try_next(self: &Arc<WorkQueue>) -> Option<Handed> {
-        self.take().ok().map(|job| self.hand(job))
+    pub(crate) fn try_next(self: &Arc<WorkQueue>) -> Option<WorkItem> {
+        self.take().ok().map(|job| self.item(job))
     }
 
-    fn hand(self: &Arc<WorkQueue>, job: Job<Key>) -> Handed {
-        Handed { queue: self.clone(), job, ended: false }
+    fn item(self: &Arc<WorkQueue>, job: Job<Key>) -> WorkItem {
+        WorkItem { queue: self.clone(), job, ended: false }
     }
 
     /// The next object, or when to look again.
@@ -162,7 +162,7 @@ impl WorkQueue {
     /// Counts a failure, and says how many there were in a row.
     pub(crate) fn failed(&self, key: &Key, error: &str) -> u32 {
         let mut inner = self.lock();
-        let keep = inner.failures.len() < ERRORS || inner.failures.contains_key(key);
+        let keep = inner.failures.len() < MAX_KEPT_ERRORS || inner.failures.contains_key(key);
         let error = keep.then(|| Arc::from(shortened(error)));
         let failure = inner.failures.entry(key.clone()).or_insert_with(|| Failure {
             count: 0,
@@ -220,10 +220,10 @@ impl WorkQueue {
     }
 
     /// The first `most` objects in the queue.
-    pub(crate) fn contents(&self, most: usize) -> Vec<(Key, Stand, Ask)> {
+    pub(crate) fn contents(&self, most: usize) -> Vec<(Key, QueuePosition, Ask)> {
         let inner = self.lock();
         let contents = inner.queue.contents().take(most);
-        contents.map(|(key, stand, ask)| (key.clone(), stand, ask.clone())).collect()
+        contents.map(|(key, position, ask)| (key.clone(), position, ask.clone())).collect()
     }
 
     /// The first `most` objects whose last reconcile failed, in order.
@@ -240,23 +240,23 @@ impl WorkQueue {
     }
 }
 
-/// An object that was handed out. Unless its run ended, it is asked for again: whatever became of whoever had it, and even if
+/// An object that was handed out. Unless its run ended, it is added again when this is dropped: after a panic or an abort, and even if
 /// that never began.
 #[must_use = "an object that is dropped runs again"]
-pub(crate) struct Handed {
+pub(crate) struct WorkItem {
     queue: Arc<WorkQueue>,
     pub(crate) job: Job<Key>,
     ended: bool,
 }
 
-impl Handed {
+impl WorkItem {
     /// Its run has ended.
     pub(crate) fn ended(mut self) {
         self.ended = true;
     }
 }
 
-impl Drop for Handed {
+impl Drop for WorkItem {
     fn drop(&mut self) {
         if !self.ended {
             self.queue.add(self.job.key.clone(), self.job.priority, self.job.why.clone());
@@ -266,7 +266,7 @@ impl Drop for Handed {
 }
 
 fn shortened(error: &str) -> &str {
-    let mut end = error.len().min(ERROR);
+    let mut end = error.len().min(MAX_ERROR_BYTES);
     while !error.is_char_boundary(end) {
         end -= 1;
     }
@@ -305,9 +305,9 @@ mod tests {
     async fn an_object_whose_worker_is_aborted_before_it_begins_is_handed_out_again() {
         let queue = Arc::new(WorkQueue::default());
         queue.add("ada".into(), Priority::Live, Why::Changed);
-        let handed = queue.next().await;
+        let item = queue.next().await;
         let mut workers = tokio::task::JoinSet::new();
-        workers.spawn(async move { handed.ended() });
+        workers.spawn(async move { item.ended() });
         workers.shutdown().await;
         assert_eq!(queue.counts(), (1, 0, 0));
         let again = queue.try_next().unwrap();
@@ -319,13 +319,13 @@ mod tests {
     #[test]
     fn failures_are_counted_in_a_row_and_their_errors_are_bounded() {
         let queue = WorkQueue::default();
-        for index in 0..2 * ERRORS {
-            queue.failed(&Key::cluster(index.to_string()), &"é".repeat(ERROR));
+        for index in 0..2 * MAX_KEPT_ERRORS {
+            queue.failed(&Key::cluster(index.to_string()), &"é".repeat(MAX_ERROR_BYTES));
         }
         let failures = queue.failures(usize::MAX);
         let kept: Vec<_> = failures.iter().filter_map(|(_, failure)| failure.error.as_ref()).collect();
-        assert_eq!((failures.len(), kept.len()), (2 * ERRORS, ERRORS));
-        assert!(kept.iter().all(|error| error.len() <= ERROR));
+        assert_eq!((failures.len(), kept.len()), (2 * MAX_KEPT_ERRORS, MAX_KEPT_ERRORS));
+        assert!(kept.iter().all(|error| error.len() <= MAX_ERROR_BYTES));
 
         let ada = Key::cluster("ada");
         assert_eq!((queue.failed(&ada, "a"), queue.failed(&ada, "b")), (1, 2));

@@ -28,7 +28,7 @@ const RETRY: Backoff = Backoff {
 };
 
 /// How long the API server may be silent about one.
-const SILENCE: Duration = Duration::from_secs(10);
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Takes events from reconciles.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl Recorder {
 }
 
 /// Where and as whom events are published.
-struct Desk {
+struct EventSink {
     client: Client,
     operator: String,
     clock: Clock,
@@ -105,7 +105,7 @@ struct Desk {
 
 impl Publisher {
     pub(crate) async fn run(mut self, client: Client, operator: String, clock: Clock, ended: CancellationToken) {
-        let desk = Desk { client, operator, clock };
+        let sink = EventSink { client, operator, clock };
         loop {
             let flush = async {
                 match self.flush {
@@ -114,36 +114,36 @@ impl Publisher {
                 }
             };
             tokio::select! {
-                // Whoever could still tell of more is not waited for; what was told is published.
+                // Senders that are still open are not waited for; what they have sent is published.
                 () = ended.cancelled(), if !self.waiting.is_closed() => self.waiting.close(),
                 occurrence = self.waiting.recv() => match occurrence {
-                    Some(occurrence) => self.take(&desk, occurrence).await,
+                    Some(occurrence) => self.take(&sink, occurrence).await,
                     None => break,
                 },
-                () = flush => self.flush(&desk).await,
+                () = flush => self.flush(&sink).await,
             }
         }
-        self.flush(&desk).await;
+        self.flush(&sink).await;
     }
 
-    async fn take(&mut self, desk: &Desk, occurrence: Occurrence) {
+    async fn take(&mut self, sink: &EventSink, occurrence: Occurrence) {
         let (Occurrence { regarding, event }, now) = (occurrence, Instant::now());
         let reason = event.reason.clone();
         self.correlator.sweep(now);
         match self.correlator.observe(&regarding.uid, event, now) {
-            Step::Create(id, note) => self.create(desk, &regarding, id, &note).await,
-            Step::Repeat(id) => self.repeat(desk, &id, Some(&regarding)).await,
+            Step::Create(id, note) => self.create(sink, &regarding, id, &note).await,
+            Step::Repeat(id) => self.repeat(sink, &id, Some(&regarding)).await,
             Step::Later => self.flush = self.flush.or(Some(now + self.policy.window)),
             Step::Drop => tracing::debug!(reason, object = %regarding.key, "event over its object's limit"),
         }
     }
 
-    async fn create(&mut self, desk: &Desk, regarding: &Regarding, id: Id, note: &str) {
-        self.stamp = desk.clock.now().as_nanosecond().max(self.stamp + 1);
+    async fn create(&mut self, sink: &EventSink, regarding: &Regarding, id: Id, note: &str) {
+        self.stamp = sink.clock.now().as_nanosecond().max(self.stamp + 1);
         let api = self.policy.api;
-        let body = body::new(api, &desk.operator, desk.clock, self.stamp, regarding, &id.1, note);
+        let body = body::new(api, &sink.operator, sink.clock, self.stamp, regarding, &id.1, note);
         let namespace = body::namespace(regarding);
-        let created = desk.send(|| {
+        let created = sink.send(|| {
             let bytes = serde_json::to_vec(&body).expect("a body is JSON");
             Request::new(body::path(api, namespace)).create(&PostParams::default(), bytes)
         });
@@ -162,7 +162,7 @@ impl Publisher {
     }
 
     /// Publishes a new count. If the event is gone, its time being over, it is published anew for `regarding`.
-    async fn repeat(&mut self, desk: &Desk, id: &Id, regarding: Option<&Regarding>) {
+    async fn repeat(&mut self, sink: &EventSink, id: &Id, regarding: Option<&Regarding>) {
         let api = self.policy.api;
         let Some(series) = self.correlator.series(id) else {
             return;
@@ -170,8 +170,8 @@ impl Publisher {
         let (count, Some(name)) = (series.count, series.name.clone()) else {
             return;
         };
-        let patch = body::repeat(api, desk.clock, count);
-        let repeated = desk.send(|| {
+        let patch = body::repeat(api, sink.clock, count);
+        let repeated = sink.send(|| {
             let collection = Request::new(body::path(api, name.namespace().unwrap_or("default")));
             collection.patch(name.name(), &PatchParams::default(), &Patch::Merge(&patch))
         });
@@ -187,7 +187,7 @@ impl Publisher {
                 } else {
                     &id.1.note
                 };
-                self.create(desk, regarding, id.clone(), note).await;
+                self.create(sink, regarding, id.clone(), note).await;
             }
             (Err(error), _) => {
                 self.correlator.forget(id);
@@ -197,16 +197,16 @@ impl Publisher {
     }
 
     /// Publishes the counts that were not published yet.
-    async fn flush(&mut self, desk: &Desk) {
+    async fn flush(&mut self, sink: &EventSink) {
         self.flush = None;
         for id in self.correlator.behind() {
-            self.repeat(desk, &id, None).await;
+            self.repeat(sink, &id, None).await;
         }
         self.correlator.sweep(Instant::now());
     }
 }
 
-impl Desk {
+impl EventSink {
     /// Sends a request until it is answered, or refused for good, or has failed too often.
     async fn send(
         &self,
@@ -214,7 +214,7 @@ impl Desk {
     ) -> Result<Value> {
         let mut failures = 0;
         loop {
-            let error = match timeout(SILENCE, self.client.request(request()?)).await {
+            let error = match timeout(PUBLISH_TIMEOUT, self.client.request(request()?)).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) if is_final(&error) => return Err(error.into()),
                 Ok(Err(error)) => error.into(),

@@ -1,4 +1,4 @@
-//! The elections that one operator stands in: its own, and those of single controllers.
+//! The elections that one operator takes part in: its own, and those of single controllers.
 
 use crate::clock::Clock;
 use crate::leader::{Election, Elector, Leadership};
@@ -7,7 +7,7 @@ use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// The candidates of this process. Dropping it ends them without a word, as a crash would.
+/// The candidates of this process. Dropping it ends them without releasing a Lease, as a crash would.
 pub(crate) struct Elections {
     operator: String,
     client: Client,
@@ -59,7 +59,7 @@ impl Elections {
         self.stood.iter().map(|(_, leadership)| leadership.clone()).collect()
     }
 
-    /// Begins: the caches are filled first, as far as that works, so that whoever leads works at once.
+    /// Begins: the caches are filled first, as far as that works, so that a new leader works at once.
     pub(crate) fn start(&mut self) {
         for elector in std::mem::take(&mut self.candidates) {
             let (cache, release) = (self.cache.clone(), self.release.clone());

@@ -1,4 +1,4 @@
-//! Stands in an election until told to stop (client-go: `tools/leaderelection`, `LeaderElector`).
+//! Takes part in an election until it is stopped (client-go: `tools/leaderelection`, `LeaderElector`).
 
 use crate::clock::Clock;
 use crate::leader::lease::{Lock, News, Observed};
@@ -116,7 +116,7 @@ impl Elector {
         }
     }
 
-    /// Renews until that has failed for too long, or somebody else holds the Lease.
+    /// Renews until that has failed for too long, or another candidate holds the Lease.
     async fn renew(&mut self) {
         loop {
             sleep_until(self.sent + self.election.retry_period).await;
@@ -139,14 +139,14 @@ impl Elector {
 
     /// Tries once to take or keep the Lease; whether it is held (client-go: `tryAcquireOrRenew`).
     ///
-    /// A Lease that somebody deletes is created by its holder. Others, unlike client-go's, wait until it would have run out: they
+    /// A deleted Lease is created again by its holder. Others, unlike client-go's, wait until it would have run out: they
     /// cannot know whether the holder has noticed.
     async fn attempt(&mut self) -> kube::Result<bool> {
         self.attempts += 1;
         let leads = self.leadership.is_leading();
         if leads && let Some(observed) = self.observed.clone() {
             match self.hold(&observed).await {
-                // Somebody changed or deleted it, or the last answer was lost: it is looked at again.
+                // It was changed or deleted, or the last answer was lost: it is read again.
                 Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
                 held => return held,
             }
@@ -220,7 +220,7 @@ impl Elector {
 
     fn end(&self) {
         self.leadership.end();
-        tracing::info!(lease = self.lock.name, identity = self.election.identity, "leading no more");
+        tracing::info!(lease = self.lock.name, identity = self.election.identity, "stopped leading");
         self.metrics.leads(&self.election.lease, false);
         self.election.stopped.iter().for_each(|call| guarded(|| call()));
     }

@@ -1,4 +1,4 @@
-//! Whether this process leads, told to all who must know at once.
+//! Whether this process leads, and the tasks that wait for a change of it.
 
 use crate::leader::Election;
 use crate::leader::fence::Fence;
@@ -12,16 +12,16 @@ pub struct Leadership {
 }
 
 struct Inside {
-    /// The Lease's name; none where there is no election and everybody leads.
+    /// The Lease's name; none where there is no election and every replica leads.
     election: Option<String>,
     identity: String,
     lease_duration: Duration,
     fence: Fence,
-    standing: watch::Sender<Standing>,
+    state: watch::Sender<LeaderState>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Standing {
+struct LeaderState {
     leads: bool,
     /// How often this process has begun to lead.
     term: u64,
@@ -33,14 +33,14 @@ struct Standing {
 impl Leadership {
     /// Leads always: there is no election.
     pub(crate) fn unelected() -> Leadership {
-        let standing = Standing { leads: true, ..Standing::default() };
-        Leadership::new(None, String::new(), Duration::ZERO, Fence::open(), standing)
+        let state = LeaderState { leads: true, ..LeaderState::default() };
+        Leadership::new(None, String::new(), Duration::ZERO, Fence::open(), state)
     }
 
     /// Follows, until told otherwise.
     pub(super) fn of(election: &Election) -> Leadership {
         let (name, identity) = (Some(election.lease.clone()), election.identity.clone());
-        Leadership::new(name, identity, election.lease_duration, Fence::closed(), Standing::default())
+        Leadership::new(name, identity, election.lease_duration, Fence::closed(), LeaderState::default())
     }
 
     fn new(
@@ -48,10 +48,10 @@ impl Leadership {
         identity: String,
         lease_duration: Duration,
         fence: Fence,
-        standing: Standing,
+        state: LeaderState,
     ) -> Leadership {
-        let standing = watch::Sender::new(standing);
-        let inside = Inside { election, identity, lease_duration, fence, standing };
+        let state = watch::Sender::new(state);
+        let inside = Inside { election, identity, lease_duration, fence, state };
         Leadership { inside: Arc::new(inside) }
     }
 
@@ -67,12 +67,12 @@ impl Leadership {
 
     /// Whether this process leads now, and may write.
     pub fn is_leading(&self) -> bool {
-        self.inside.fence.is_open() && self.inside.standing.borrow().leads
+        self.inside.fence.is_open() && self.inside.state.borrow().leads
     }
 
-    /// Whoever was last seen to lead.
+    /// The identity that was last seen to lead.
     pub fn leader(&self) -> Option<String> {
-        self.inside.standing.borrow().leader.clone()
+        self.inside.state.borrow().leader.clone()
     }
 
     /// Fails when this process believes to lead although its lease ran out more than `tolerance` ago.
@@ -80,10 +80,10 @@ impl Leadership {
     /// It should have given up before; whatever keeps it from doing so, a deadlock for example, a restart ends
     /// (client-go: `LeaderElector.Check`).
     pub fn check(&self, tolerance: Duration) -> Result<(), String> {
-        let standing = self.inside.standing.borrow();
+        let state = self.inside.state.borrow();
         let limit = self.inside.lease_duration + tolerance;
-        match (&self.inside.election, standing.renewed) {
-            (Some(election), Some(renewed)) if standing.leads && renewed.elapsed() > limit => {
+        match (&self.inside.election, state.renewed) {
+            (Some(election), Some(renewed)) if state.leads && renewed.elapsed() > limit => {
                 Err(format!("the lease {election} was last renewed {} s ago", renewed.elapsed().as_secs()))
             }
             _ => Ok(()),
@@ -92,15 +92,15 @@ impl Leadership {
 
     /// Waits until this process leads; says in which term.
     pub(crate) async fn begun(&self) -> u64 {
-        let mut standing = self.inside.standing.subscribe();
-        let standing = standing.wait_for(|standing| standing.leads).await;
-        standing.expect("the sender is ours").term
+        let mut state = self.inside.state.subscribe();
+        let state = state.wait_for(|state| state.leads).await;
+        state.expect("the sender is ours").term
     }
 
-    /// Waits until this process leads no more, or again in another term.
+    /// Waits until this process stops leading, or leads in another term.
     pub(crate) async fn lost(&self, term: u64) {
-        let mut standing = self.inside.standing.subscribe();
-        let lost = standing.wait_for(|standing| !standing.leads || standing.term != term).await;
+        let mut state = self.inside.state.subscribe();
+        let lost = state.wait_for(|state| !state.leads || state.term != term).await;
         lost.expect("the sender is ours");
     }
 
@@ -111,27 +111,27 @@ impl Leadership {
     /// A renewal that was sent at `sent` succeeded: this process may write until `until`.
     pub(super) fn renewed(&self, sent: Instant, until: Instant) {
         self.inside.fence.open_until(until);
-        self.inside.standing.send_modify(|standing| standing.renewed = Some(sent));
+        self.inside.state.send_modify(|state| state.renewed = Some(sent));
     }
 
     pub(super) fn begin(&self) {
-        self.inside.standing.send_modify(|standing| {
-            standing.leads = true;
-            standing.term += 1;
+        self.inside.state.send_modify(|state| {
+            state.leads = true;
+            state.term += 1;
         });
     }
 
-    /// Closes the fence first: whoever hears of it finds it closed.
+    /// Closes the fence before it notifies.
     pub(super) fn end(&self) {
         self.inside.fence.close();
-        self.inside.standing.send_modify(|standing| standing.leads = false);
+        self.inside.state.send_modify(|state| state.leads = false);
     }
 
     /// Says who leads; whether that is news.
     pub(super) fn seen(&self, leader: &str) -> bool {
         let leader = Some(leader).filter(|leader| !leader.is_empty()).map(str::to_owned);
-        let news = self.inside.standing.borrow().leader != leader;
-        self.inside.standing.send_modify(|standing| standing.leader = leader);
+        let news = self.inside.state.borrow().leader != leader;
+        self.inside.state.send_modify(|state| state.leader = leader);
         news
     }
 }

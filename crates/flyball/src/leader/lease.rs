@@ -59,14 +59,14 @@ impl Lock {
         self.api.create(&self.params(), &lease).await
     }
 
-    /// Takes or renews a Lease on condition that nobody has changed it since it was seen.
+    /// Takes or renews a Lease, provided that it was not changed since it was seen.
     pub(super) async fn hold(&self, seen: &Lease, identity: &str, duration: Duration) -> kube::Result<Lease> {
         let mut lease = seen.clone();
         lease.spec = Some(self.held(lease.spec.unwrap_or_default(), identity, duration));
         self.api.replace(&self.name, &self.params(), &lease).await
     }
 
-    /// Gives a Lease back as client-go does: nobody holds it, and for a second only.
+    /// Releases a Lease as client-go does: without a holder, for one second.
     pub(super) async fn release(&self, seen: &Lease) -> kube::Result<Lease> {
         let (mut lease, now) = (seen.clone(), self.now());
         let spec = lease.spec.get_or_insert_default();
@@ -77,7 +77,7 @@ impl Lock {
         self.api.replace(&self.name, &self.params(), &lease).await
     }
 
-    /// Watches the Lease until the answer is dropped. The watch is an aid: whoever waits for it also looks now and then.
+    /// Watches the Lease until the answer is dropped. The watch is an aid: candidates also poll.
     pub(super) fn news(&self) -> (mpsc::Receiver<News>, JoinSet<()>) {
         let (sender, receiver) = mpsc::channel(16);
         let lock = self.clone();

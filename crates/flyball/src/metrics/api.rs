@@ -36,7 +36,7 @@ impl MeasuredClient {
         answer
     }
 
-    /// The namespace of those who name none.
+    /// The default namespace.
     pub(crate) fn namespace(&self) -> &str {
         self.client.default_namespace()
     }

@@ -1,9 +1,9 @@
-//! What is not counted as it happens but looked at when somebody asks: caches, queues, objects and their phases.
+//! Metrics that are sampled at a scrape: caches, queues, objects and their phases.
 
 use crate::cache::Mirror;
 use crate::cache::kind::Form;
 use crate::cache::object::Object;
-use crate::engine::shared::Shared;
+use crate::engine::runtime::Runtime;
 use crate::metrics::instruments::Instruments;
 use serde::Deserialize;
 use std::{
@@ -24,7 +24,7 @@ struct Status {
 
 impl Instruments {
     /// Looks at the operators and sets the gauges by what is there.
-    pub(super) fn sample(&self, operators: &[Arc<Shared>]) {
+    pub(super) fn sample(&self, operators: &[Arc<Runtime>]) {
         for gauges in [&self.cache_objects, &self.cache_bytes, &self.cache_synced] {
             gauges.clear();
         }
@@ -34,12 +34,12 @@ impl Instruments {
         for operator in operators {
             self.sample_caches(&operator.cache.mirrors());
             let mut mirrors = HashSet::new();
-            for control in operator.controls() {
-                control.metrics.sample();
-                let depth = self.depth.with([&control.name, &control.name]);
-                depth.set(depth.get() + control.queue.depth() as f64);
-                if mirrors.insert(Arc::as_ptr(&control.mirror)) {
-                    self.sample_objects(&control.mirror);
+            for handle in operator.handles() {
+                handle.metrics.sample();
+                let depth = self.depth.with([&handle.name, &handle.name]);
+                depth.set(depth.get() + handle.queue.depth() as f64);
+                if mirrors.insert(Arc::as_ptr(&handle.mirror)) {
+                    self.sample_objects(&handle.mirror);
                 }
             }
         }

@@ -12,7 +12,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a request's `Accept` header asks for: OpenMetrics only for those who name it.
+    /// The format that a request's `Accept` header asks for: OpenMetrics only if it is named.
     pub fn accepted(accept: Option<&str>) -> Format {
         match accept {
             Some(accept) if accept.contains("application/openmetrics-text") => Format::OpenMetrics,

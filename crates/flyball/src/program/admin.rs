@@ -10,7 +10,7 @@ pub use serve::Addresses;
 pub(crate) use health::{Check, Checks};
 pub(crate) use serve::Servers;
 
-use crate::engine::shared::Shared;
+use crate::engine::runtime::Runtime;
 use crate::metrics::Format;
 use crate::program::config::Config;
 use auth::Gate;
@@ -26,14 +26,14 @@ use kube::Client;
 use serde_json::json;
 use std::sync::Arc;
 
-/// All that an operator answers on its ports, as a service; whoever may look into it is `client`'s to say.
-pub(crate) fn service(operator: &Arc<Shared>, config: &Config, client: Client) -> Router {
+/// Everything that an operator serves on its ports, as one service. `client` authorizes readers.
+pub(crate) fn service(operator: &Arc<Runtime>, config: &Config, client: Client) -> Router {
     let gate = (!config.metrics.address.is_loopback()).then(|| Arc::new(Gate::new(client)));
-    insight(operator, config, gate).merge(probes(operator, config))
+    debug_routes(operator, config, gate).merge(probes(operator, config))
 }
 
-/// The answers to probes, which anybody may ask for.
-pub(crate) fn probes(operator: &Arc<Shared>, config: &Config) -> Router {
+/// The probes, which need no authorization.
+pub(crate) fn probes(operator: &Arc<Runtime>, config: &Config) -> Router {
     let mut router = Router::new();
     let (livez, readyz) = (&*config.health.liveness_path, &*config.health.readiness_path);
     for path in unique(["/livez", "/healthz", livez]) {
@@ -49,8 +49,8 @@ pub(crate) fn probes(operator: &Arc<Shared>, config: &Config) -> Router {
     router.with_state(operator.clone())
 }
 
-/// Metrics, the leader and `/debug`, for those whom `gate` lets in.
-pub(crate) fn insight(operator: &Arc<Shared>, config: &Config, gate: Option<Arc<Gate>>) -> Router {
+/// Metrics, the leader and `/debug`, for clients that `gate` authorizes.
+pub(crate) fn debug_routes(operator: &Arc<Runtime>, config: &Config, gate: Option<Arc<Gate>>) -> Router {
     let router = Router::new()
         .route(&config.metrics.path, get(metrics))
         .route("/leader", get(leader))
@@ -63,13 +63,13 @@ pub(crate) fn insight(operator: &Arc<Shared>, config: &Config, gate: Option<Arc<
     }
 }
 
-async fn metrics(State(operator): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+async fn metrics(State(operator): State<Arc<Runtime>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let format = Format::accepted(accept);
     ([(header::CONTENT_TYPE, format.content_type())], operator.metrics.text(format)).into_response()
 }
 
-async fn leader(State(operator): State<Arc<Shared>>) -> Response {
+async fn leader(State(operator): State<Arc<Runtime>>) -> Response {
     let elections = operator.elections.iter().map(|leadership| {
         json!({
             "lease": leadership.election(),

@@ -416,7 +416,7 @@ mod tests {
     fn a_mistake_says_where_it_was_made() {
         let mistake = parse(&["--config", "/no/such/file"], &[("FLYBALL_METRICS_PORT", "x")]).unwrap_err();
         assert!(mistake.starts_with("/no/such/file: No such file"), "{mistake}");
-        assert!(mistake.ends_with("FLYBALL_METRICS_PORT (metrics.port): `x` is no port: a number from 0 to 65535"));
+        assert!(mistake.ends_with("FLYBALL_METRICS_PORT (metrics.port): invalid port `x`: expected 0-65535"));
         assert!(
             parse(&["--webhook-port", "1"], &[])
                 .unwrap_err()

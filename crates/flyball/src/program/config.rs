@@ -1,9 +1,9 @@
 //! How an operator is to be run: what its flags, its environment and a YAML file say, in this order, over the defaults.
 
 pub(crate) mod controllers;
+mod field;
 mod keys;
 mod layers;
-mod place;
 
 pub use controllers::{BackoffConfig, ControllerConfig};
 
@@ -254,7 +254,7 @@ mod tests {
         for (text, expected) in [
             (
                 "leaderElection: { leaseDuration: soon }",
-                "leaderElection.leaseDuration: `soon` is no duration: write 15s, 1m30s, or a number of seconds",
+                "leaderElection.leaseDuration: invalid duration `soon`: write 15s, 1m30s, or a number of seconds",
             ),
             (
                 "leaderElection: { leaseDurations: 15s }",
@@ -268,23 +268,26 @@ mod tests {
             ),
             ("metrics: 8080", "metrics: has keys of its own, not a value"),
             ("metrics: { port: { number: 1 } }", "metrics.port: takes a value, not keys of its own"),
-            ("metrics: { port: 70000 }", "metrics.port: `70000` is no port: a number from 0 to 65535"),
-            ("metrics: { path: m }", "metrics.path: `m` is no path: it begins with a slash"),
+            ("metrics: { port: 70000 }", "metrics.port: invalid port `70000`: expected 0-65535"),
+            ("metrics: { path: m }", "metrics.path: invalid path `m`: it must begin with a slash"),
             ("metrics: { enabled: maybe }", "metrics.enabled: `maybe` is neither true nor false"),
-            ("health: { address: here }", "health.address: `here` is no IP address"),
-            ("logging: { format: xml }", "logging.format: `xml` is no format: auto, json or text"),
+            ("health: { address: here }", "health.address: invalid IP address `here`"),
+            (
+                "logging: { format: xml }",
+                "logging.format: invalid format `xml`: expected auto, json or text",
+            ),
             (
                 "logging: { level: a=b=c }",
-                "logging.level: `a=b=c` is no level: error, warn, info, debug, trace, or `info,kube=debug`",
+                "logging.level: invalid level `a=b=c`: expected error, warn, info, debug, trace, or `info,kube=debug`",
             ),
             ("namespace: a\nnamespaces: [b]", "namespaces: `namespace` is given too; give one of them"),
             (
                 "namespace: Prod",
-                "namespace: `Prod` is no namespace: lower-case letters, digits and dashes, 63 at most",
+                "namespace: invalid namespace `Prod`: expected lower-case letters, digits and dashes, 63 at most",
             ),
             (
                 "leaderElection: { name: a..b }",
-                "leaderElection.name: `a..b` is no name of a Lease: lower-case letters, digits, dashes and dots, 253 at most",
+                "leaderElection.name: invalid Lease name `a..b`: expected lower-case letters, digits, dashes and dots, 253 at most",
             ),
             (
                 "webhook: { port: 9443 }",

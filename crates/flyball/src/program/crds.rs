@@ -1,7 +1,7 @@
 //! Installs the kinds that an operator brings along, where a configuration says, and never over a newer definition.
 
 use crate::declare::timer::fnv1a;
-use crate::engine::shared::Shared;
+use crate::engine::runtime::Runtime;
 use crate::program::config::CrdInstall;
 use crate::{Backoff, Error, Leadership, Operator, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -104,9 +104,9 @@ pub(crate) async fn begin(
 }
 
 /// Installs an operator's kinds once this process leads, and tries again for as long as it leads and fails.
-pub(crate) async fn install_while_leading(shared: Arc<Shared>, operator: Operator, stop: CancellationToken) {
-    let leadership = shared.leadership.clone();
-    let state = &shared.installation.state;
+pub(crate) async fn install_while_leading(runtime: Arc<Runtime>, operator: Operator, stop: CancellationToken) {
+    let leadership = runtime.leadership.clone();
+    let state = &runtime.installation.state;
     if matches!(*state.borrow(), State::Done) {
         return;
     }
@@ -118,7 +118,7 @@ pub(crate) async fn install_while_leading(shared: Arc<Shared>, operator: Operato
         };
         let installed = async {
             let mut failures = 0;
-            while let Err(error) = install(&shared.client, &operator).await {
+            while let Err(error) = install(&runtime.client, &operator).await {
                 failures += 1;
                 let delay = Backoff::WATCH.delay(failures, &operator.name());
                 tracing::error!(failures, retry = ?delay, %error, "the operator's kinds are not installed");

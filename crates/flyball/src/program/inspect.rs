@@ -1,7 +1,7 @@
-//! A running operator seen from outside: what waits in its queues and why, what fails, what its watches do.
+//! The state of a running operator: queued objects and why, failures, watches.
 
-use crate::engine::queue::{Priority, Stand};
-use crate::engine::shared::{Control, Shared};
+use crate::engine::queue::{Priority, QueuePosition};
+use crate::engine::runtime::{ControllerHandle, Runtime};
 use crate::{Cache, Key, Running, Why};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -35,26 +35,9 @@ pub struct Queued {
     /// Why it is there.
     pub why: Why,
     /// What it waits for.
-    pub standing: Standing,
+    pub position: QueuePosition,
     /// Whether it is behind what happens now: found by a list or a resync.
     pub background: bool,
-}
-
-/// What an object in a queue waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Standing {
-    /// It waits for a free worker, since then.
-    Ready(Instant),
-    /// It waits for its time.
-    Until(Instant),
-    /// It is being reconciled.
-    Running {
-        /// When that began.
-        since: Instant,
-        /// Whether it was asked for once more meanwhile.
-        again: bool,
-    },
 }
 
 /// An object whose last reconcile failed.
@@ -69,7 +52,7 @@ pub struct Failing {
     pub error: Option<Arc<str>>,
     /// When it failed last.
     pub at: Instant,
-    /// Whether it is retried no more until something changes.
+    /// Whether it is not retried before something changes.
     pub gave_up: bool,
 }
 
@@ -90,41 +73,37 @@ impl Running {
     }
 }
 
-impl Shared {
+impl Runtime {
     pub(crate) fn queues(&self, most: usize) -> Vec<QueueState> {
-        self.controls().iter().map(|control| state(control, most)).collect()
+        self.handles().iter().map(|handle| state(handle, most)).collect()
     }
 
     pub(crate) fn reconcile(&self, controller: &str, key: Option<&Key>, by: &str) -> usize {
-        let controls = self.controls().into_iter().filter(|control| control.name == controller);
-        controls.map(|control| ask(&control, key, by)).sum()
+        let handles = self.handles().into_iter().filter(|handle| handle.name == controller);
+        handles.map(|handle| ask(&handle, key, by)).sum()
     }
 }
 
-fn ask(control: &Control, key: Option<&Key>, by: &str) -> usize {
+fn ask(handle: &ControllerHandle, key: Option<&Key>, by: &str) -> usize {
     let objects = match key {
-        Some(key) => control.mirror.get(key).into_iter().collect(),
-        None => control.mirror.list(None),
+        Some(key) => handle.mirror.get(key).into_iter().collect(),
+        None => handle.mirror.list(None),
     };
     for object in &objects {
-        control.queue.add(object.key.clone(), Priority::Live, Why::asked(by));
+        handle.queue.add(object.key.clone(), Priority::Live, Why::asked(by));
     }
     objects.len()
 }
 
-fn state(control: &Control, most: usize) -> QueueState {
-    let (ready, waiting, running) = control.queue.counts();
-    let objects = control.queue.contents(most).into_iter().map(|(key, stand, ask)| Queued {
+fn state(handle: &ControllerHandle, most: usize) -> QueueState {
+    let (ready, waiting, running) = handle.queue.counts();
+    let objects = handle.queue.contents(most).into_iter().map(|(key, position, ask)| Queued {
         key,
-        standing: match stand {
-            Stand::Ready => Standing::Ready(ask.at),
-            Stand::Waiting => Standing::Until(ask.at),
-            Stand::Running { since, again } => Standing::Running { since, again },
-        },
+        position,
         why: ask.why,
         background: ask.priority == Priority::Background,
     });
-    let failing = control.queue.failures(most).into_iter().map(|(key, failure)| Failing {
+    let failing = handle.queue.failures(most).into_iter().map(|(key, failure)| Failing {
         key,
         failures: failure.count,
         error: failure.error,
@@ -132,8 +111,8 @@ fn state(control: &Control, most: usize) -> QueueState {
         gave_up: failure.gave_up,
     });
     QueueState {
-        controller: control.name.clone(),
-        kind: control.mirror.kind().name().to_owned(),
+        controller: handle.name.clone(),
+        kind: handle.mirror.kind().name().to_owned(),
         ready,
         waiting,
         running,

@@ -59,7 +59,9 @@ pub(crate) fn filter(levels: &str) -> Result<EnvFilter, String> {
     let mut directives = levels.split(',');
     let filter = directives.all(|directive| directive.contains('=') || is_level(directive));
     let filter = filter.then(|| EnvFilter::try_new(levels).ok()).flatten();
-    filter.ok_or_else(|| format!("`{levels}` is no level: error, warn, info, debug, trace, or `info,kube=debug`"))
+    filter.ok_or_else(|| {
+        format!("invalid level `{levels}`: expected error, warn, info, debug, trace, or `info,kube=debug`")
+    })
 }
 
 /// Lines with the fields of the spans around them, among them the reconcile's id and why it runs.
@@ -113,7 +115,7 @@ mod tests {
     fn a_misspelt_level_is_refused() {
         for levels in ["", "inof", "info,", "info,kube", "info,kube=loud", "a=b=c"] {
             assert!(
-                filter(levels).is_err_and(|refusal| refusal.contains("is no level: error, warn")),
+                filter(levels).is_err_and(|refusal| refusal.contains(": expected error, warn")),
                 "{levels}"
             );
         }

@@ -44,7 +44,7 @@ impl<'a> Manifests<'a> {
         self
     }
 
-    /// Leaves the Namespace itself out: it is there already, and somebody else's.
+    /// Leaves the Namespace itself out: it exists already and is managed elsewhere.
     pub fn without_namespace(mut self) -> Manifests<'a> {
         self.brings_namespace = false;
         self

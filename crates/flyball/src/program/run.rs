@@ -278,7 +278,7 @@ fn printed(operator: &Operator, command: &str, arguments: &ArgMatches) -> Result
     }
 }
 
-/// Works until it is told to end; then what was traced is sent.
+/// Works until a signal ends it; then pending traces are sent.
 async fn serve(operator: &Operator, config: &Config) -> Result<()> {
     let traces = log::start(config, operator.name())?;
     let ended = work(operator, config).await;
@@ -318,7 +318,7 @@ async fn work(operator: &Operator, config: &Config) -> Result<()> {
 
 fn print(objects: &[DynamicObject]) -> Result<()> {
     match std::io::stdout().write_all(to_yaml(objects)?.as_bytes()) {
-        // Whoever reads it has read enough, as `head` does.
+        // The reader has closed the pipe, as `head` does.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }

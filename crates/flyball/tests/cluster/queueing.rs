@@ -1,7 +1,7 @@
 //! When an object is reconciled, how soon, how often, and why.
 
 use crate::world::{World, config_map, pass};
-use flyball::{Action, Backoff, Context, Controller, Error, Key, Operator, Predicate, Result, Standing, Trigger};
+use flyball::{Action, Backoff, Context, Controller, Error, Key, Operator, Predicate, QueuePosition, Result, Trigger};
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Secret},
     events::v1::Event as Published,
@@ -279,12 +279,12 @@ async fn the_queue_can_be_looked_into() {
     let [first, second] = &*queue.objects else {
         panic!("{queue:?}")
     };
-    assert!(matches!(first.standing, Standing::Running { again: false, .. }), "{first:?}");
-    assert!(matches!(second.standing, Standing::Ready(_)), "{second:?}");
+    assert!(matches!(first.position, QueuePosition::Running { again: false, .. }), "{first:?}");
+    assert!(matches!(second.position, QueuePosition::Ready(_)), "{second:?}");
     assert_eq!((second.key.to_string(), second.why.to_string()), ("default/bob".into(), "created".into()));
     pass(Duration::from_secs(3_600)).await;
     let objects = &running.queues(10)[0].objects;
-    assert!(matches!(objects[1].standing, Standing::Until(_)), "{objects:?}");
+    assert!(matches!(objects[1].position, QueuePosition::Until(_)), "{objects:?}");
     assert_eq!(objects[1].why.to_string(), "requeued");
 }
 

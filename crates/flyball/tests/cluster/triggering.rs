@@ -1,7 +1,7 @@
 //! What brings an object into the queue, beside its own changes and those of what it owns.
 
 use crate::world::{World, config_map, pass};
-use flyball::{Action, Cache, Context, Controlled, Controller, Key, Operator, Result};
+use flyball::{Action, Cache, Context, Controller, DynamicController, Key, Operator, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::{
     ResourceExt,
@@ -108,7 +108,7 @@ async fn a_requeue_comes_at_its_time_unless_a_change_comes_first() {
 async fn a_kind_may_be_found_at_run_time_and_dependents_follow_their_owners() {
     let world = World::start().await;
     let (sender, mut told) = mpsc::unbounded_channel();
-    let started: Arc<Mutex<Option<Controlled>>> = Arc::default();
+    let started: Arc<Mutex<Option<DynamicController>>> = Arc::default();
     let keep = started.clone();
     let start = move |_: Arc<Service>, ctx: Context| {
         let (sender, keep) = (sender.clone(), keep.clone());

@@ -14,7 +14,7 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 /// How many milliseconds to wait before each further attempt.
-const AGAIN: [u64; 4] = [100, 400, 1_000, 2_000];
+const RETRY_DELAYS_MS: [u64; 4] = [100, 400, 1_000, 2_000];
 /// Of a collection so many objects are asked for at once.
 const PAGE: &str = "limit=500";
 /// The same objects without anything but their metadata.
@@ -158,7 +158,7 @@ async fn collection(
     Ok(())
 }
 
-/// Metadata suffices if nobody holds more, or selects by more.
+/// Metadata suffices if no mirror holds more, or selects by more.
 fn accept(mirrors: &[Arc<Mirror>], metadata: &'static str) -> &'static str {
     let suffices = |kind: &Kind| kind.form == Form::Metadata && kind.selection.selects_by_metadata();
     match mirrors.iter().all(|mirror| suffices(mirror.kind())) {
@@ -169,7 +169,7 @@ fn accept(mirrors: &[Arc<Mirror>], metadata: &'static str) -> &'static str {
 
 /// What is there, or nothing if nothing is.
 async fn read(client: &MeasuredClient, path: &str, accept: &str) -> kube::Result<Option<String>> {
-    let mut again = AGAIN.into_iter();
+    let mut again = RETRY_DELAYS_MS.into_iter();
     loop {
         let request = Request::get(path).header(header::ACCEPT, accept).body(Body::empty());
         let answer = client.send(request.map_err(kube::Error::HttpError)?).await;

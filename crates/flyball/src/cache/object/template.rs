@@ -3,8 +3,8 @@
 
 /// Shorter likenesses are not worth a reference.
 const WINDOW: usize = 8;
-/// A longer text is no template.
-const LONGEST: usize = 32 * 1_024;
+/// Longer texts are not used as templates.
+const MAX_TEMPLATE_BYTES: usize = 32 * 1_024;
 
 /// A text, and where in it each window of eight bytes is found.
 pub(crate) struct Template {
@@ -16,7 +16,7 @@ pub(crate) struct Template {
 impl Template {
     /// Makes a text a template, unless it is too long.
     pub(crate) fn new(text: &str) -> Option<Template> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_TEMPLATE_BYTES {
             return None;
         }
         let text: Box<[u8]> = text.as_bytes().into();
@@ -185,6 +185,6 @@ mod tests {
 
     #[test]
     fn what_is_very_long_is_no_template() {
-        assert!(Template::new(&"x".repeat(LONGEST + 1)).is_none());
+        assert!(Template::new(&"x".repeat(MAX_TEMPLATE_BYTES + 1)).is_none());
     }
 }

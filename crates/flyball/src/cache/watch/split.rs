@@ -91,7 +91,7 @@ impl Items {
         }
     }
 
-    /// Drops what was handed out; what lies between items is nobody's.
+    /// Drops what was handed out, and the separators between items.
     fn keep(&mut self, kept: usize) {
         let from = match self.inside {
             true => self.item.unwrap_or(self.scanned),

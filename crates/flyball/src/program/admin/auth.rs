@@ -27,8 +27,8 @@ const REMEMBERED: usize = 1_000;
 const TOKEN: Duration = Duration::from_secs(60);
 const ALLOWED: Duration = Duration::from_secs(5 * 60);
 const DENIED: Duration = Duration::from_secs(30);
-/// The API server answers within this time, or nobody is let in.
-const ANSWER: Duration = Duration::from_secs(10);
+/// Requests are refused if the API server does not answer a review within this time.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Asks the API server who may pass, and remembers what it said.
 pub(crate) struct Gate {
@@ -107,7 +107,7 @@ impl Gate {
     /// The status of a review.
     async fn review(&self, path: &str, review: &Value) -> Result<Value> {
         let request = Request::new(path).create(&PostParams::default(), serde_json::to_vec(review)?)?;
-        let answer = timeout(ANSWER, self.client.request::<Value>(request)).await;
+        let answer = timeout(REVIEW_TIMEOUT, self.client.request::<Value>(request)).await;
         let mut answer = answer.map_err(|_| Error::from("the API server is silent"))??;
         Ok(answer["status"].take())
     }
@@ -172,7 +172,7 @@ fn refusal(code: StatusCode, text: String) -> Response {
     refusal
 }
 
-/// Nobody is let in whom the API server was not asked about, nor told what it said instead.
+/// A request is refused if the API server could not be asked; its error is not part of the answer.
 fn unsure(error: &Error) -> Response {
     tracing::warn!(%error, "a request to the admin server could not be reviewed");
     let text = "the API server could not be asked who may do this; the operator's log says why";

@@ -1,8 +1,8 @@
-//! `/debug`: what waits and why, what fails, what is cached, the log's level, and a reconcile on demand.
+//! `/debug`: queued objects and why, failures, caches, the log's level, and a reconcile on demand.
 
-use crate::engine::shared::{Control, Shared};
+use crate::engine::runtime::{ControllerHandle, Runtime};
 use crate::program::log;
-use crate::{Key, Queued, Standing};
+use crate::{Key, QueuePosition, Queued};
 use axum::{
     Json, Router,
     extract::{Query, State},
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Objects per controller that are told of unless `limit` says otherwise.
+/// Default of `limit`: objects per controller in an answer.
 const LIMIT: usize = 100;
 
-pub(crate) fn router() -> Router<Arc<Shared>> {
+pub(crate) fn router() -> Router<Arc<Runtime>> {
     Router::new()
         .route("/", get(index))
         .route("/queues", get(queues))
@@ -29,7 +29,7 @@ pub(crate) fn router() -> Router<Arc<Shared>> {
 }
 
 const INDEX: &str = "\
-GET  /debug/queues?controller=NAME&limit=100    what is being reconciled, what waits, for what, and why
+GET  /debug/queues?controller=NAME&limit=100    what is being reconciled and what is queued, until when, and why
 GET  /debug/errors?controller=NAME&limit=100    the last error of each object that fails
 GET  /debug/caches                              what is cached, and how its watches fare
 GET  /debug/log                                 what is logged
@@ -55,7 +55,7 @@ impl Which {
     }
 }
 
-async fn queues(State(operator): State<Arc<Shared>>, Query(which): Query<Which>) -> Response {
+async fn queues(State(operator): State<Arc<Runtime>>, Query(which): Query<Which>) -> Response {
     let queues = operator.queues(which.limit.unwrap_or(LIMIT));
     let queues = queues.iter().filter(|queue| which.names(&queue.controller)).map(|queue| {
         json!({
@@ -72,19 +72,19 @@ async fn queues(State(operator): State<Arc<Shared>>, Query(which): Query<Which>)
 }
 
 /// Why nothing is taken from a queue, if that is so.
-fn held(operator: &Shared, controller: &str) -> Option<String> {
-    let controls = operator.controls();
-    let held = |control: &&Arc<Control>| control.name == controller && !control.leadership.is_leading();
-    let leadership = &controls.iter().find(held)?.leadership;
+fn held(operator: &Runtime, controller: &str) -> Option<String> {
+    let handles = operator.handles();
+    let held = |handle: &&Arc<ControllerHandle>| handle.name == controller && !handle.leadership.is_leading();
+    let leadership = &handles.iter().find(held)?.leadership;
     Some(format!("this process does not lead {}", leadership.election().unwrap_or_default()))
 }
 
 fn object(queued: &Queued) -> Value {
     let now = Instant::now();
-    let (state, seconds) = match queued.standing {
-        Standing::Ready(since) => ("ready", -seconds(since, now)),
-        Standing::Until(until) => ("waiting", seconds(now, until)),
-        Standing::Running { since, .. } => ("running", -seconds(since, now)),
+    let (state, seconds) = match queued.position {
+        QueuePosition::Ready(since) => ("ready", -seconds(since, now)),
+        QueuePosition::Until(until) => ("waiting", seconds(now, until)),
+        QueuePosition::Running { since, .. } => ("running", -seconds(since, now)),
     };
     json!({
         "object": queued.key.to_string(),
@@ -93,11 +93,11 @@ fn object(queued: &Queued) -> Value {
         "seconds": seconds,
         "why": queued.why.to_string(),
         "background": queued.background,
-        "again": matches!(queued.standing, Standing::Running { again: true, .. }),
+        "again": matches!(queued.position, QueuePosition::Running { again: true, .. }),
     })
 }
 
-async fn errors(State(operator): State<Arc<Shared>>, Query(which): Query<Which>) -> Response {
+async fn errors(State(operator): State<Arc<Runtime>>, Query(which): Query<Which>) -> Response {
     let queues = operator.queues(which.limit.unwrap_or(LIMIT));
     let failing = queues.iter().filter(|queue| which.names(&queue.controller)).flat_map(|queue| {
         queue.failing.iter().map(|failing| {
@@ -114,7 +114,7 @@ async fn errors(State(operator): State<Arc<Shared>>, Query(which): Query<Which>)
     Json(failing.collect::<Vec<_>>()).into_response()
 }
 
-async fn caches(State(operator): State<Arc<Shared>>) -> Response {
+async fn caches(State(operator): State<Arc<Runtime>>) -> Response {
     let caches = operator.cache.mirrors_in_order().into_iter().map(|mirror| {
         let watch = mirror.watch_state();
         json!({
@@ -167,14 +167,14 @@ struct Wanted {
     all: Option<String>,
 }
 
-async fn reconcile(State(operator): State<Arc<Shared>>, Query(wanted): Query<Wanted>) -> Response {
+async fn reconcile(State(operator): State<Arc<Runtime>>, Query(wanted): Query<Wanted>) -> Response {
     let refused = |text: String| (StatusCode::BAD_REQUEST, text).into_response();
     let key = match (&wanted.object, &wanted.all) {
         (Some(object), None) => Some(key(object)),
         (None, Some(all)) if matches!(all.as_str(), "" | "true") => None,
         _ => return refused("say either object=NAMESPACE/NAME or all\n".into()),
     };
-    let controllers: Vec<_> = operator.controls().iter().map(|control| control.name.clone()).collect();
+    let controllers: Vec<_> = operator.handles().iter().map(|handle| handle.name.clone()).collect();
     if !controllers.contains(&wanted.controller) {
         return refused(format!(
             "there is no controller {:?}; there are {}\n",
@@ -230,7 +230,11 @@ mod tests {
         assert_eq!((ask("GET", "").await, debugs()), ((200, "error\n".into()), false));
         assert_eq!((ask("PUT", "error,flyball=debug\n").await.0, debugs()), (200, true));
         let (code, text) = ask("PUT", "a=b=c").await;
-        assert_eq!((code, text.starts_with("`a=b=c` is no level: error, warn")), (400, true), "{text}");
+        assert_eq!(
+            (code, text.starts_with("invalid level `a=b=c`: expected error, warn")),
+            (400, true),
+            "{text}"
+        );
         assert_eq!(ask("PUT", "").await.0, 400);
         assert_eq!(
             (ask("GET", "").await.1.contains("flyball=debug"), debugs()),

@@ -1,6 +1,6 @@
 //! Probes, answered as Kubernetes' own components do: `ok`, or which check failed; `?verbose` tells all, `?exclude=` skips some.
 
-use crate::engine::shared::Shared;
+use crate::engine::runtime::Runtime;
 use axum::{
     extract::{Path, RawQuery, State},
     http::StatusCode,
@@ -31,24 +31,24 @@ pub(crate) struct Checks {
 /// The answer to one question: its name, and what is well or wrong.
 type Answer = (String, Result<String, String>);
 
-pub(crate) async fn live(State(operator): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Response {
+pub(crate) async fn live(State(operator): State<Arc<Runtime>>, RawQuery(query): RawQuery) -> Response {
     report("livez", liveness(&operator), &query.unwrap_or_default())
 }
 
-pub(crate) async fn ready(State(operator): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Response {
+pub(crate) async fn ready(State(operator): State<Arc<Runtime>>, RawQuery(query): RawQuery) -> Response {
     report("readyz", readiness(&operator), &query.unwrap_or_default())
 }
 
-pub(crate) async fn live_one(State(operator): State<Arc<Shared>>, Path(check): Path<String>) -> Response {
+pub(crate) async fn live_one(State(operator): State<Arc<Runtime>>, Path(check): Path<String>) -> Response {
     single(&check, liveness(&operator))
 }
 
-pub(crate) async fn ready_one(State(operator): State<Arc<Shared>>, Path(check): Path<String>) -> Response {
+pub(crate) async fn ready_one(State(operator): State<Arc<Runtime>>, Path(check): Path<String>) -> Response {
     single(&check, readiness(&operator))
 }
 
 /// Whether the process is to be kept.
-fn liveness(operator: &Shared) -> Vec<Answer> {
+fn liveness(operator: &Runtime) -> Vec<Answer> {
     let mut answers = vec![("ping".to_owned(), Ok(String::new()))];
     for leadership in &operator.elections {
         let name = format!("lease-{}", leadership.election().unwrap_or_default());
@@ -59,7 +59,7 @@ fn liveness(operator: &Shared) -> Vec<Answer> {
 }
 
 /// Whether the process can do its work, or take it over at once.
-fn readiness(operator: &Shared) -> Vec<Answer> {
+fn readiness(operator: &Runtime) -> Vec<Answer> {
     let mut answers = vec![("ping".to_owned(), Ok(String::new()))];
     for mirror in operator.cache.mirrors_in_order() {
         let watch = mirror.watch_state();
@@ -84,7 +84,7 @@ fn readiness(operator: &Shared) -> Vec<Answer> {
         let role = match leadership.leader() {
             _ if leadership.is_leading() => "leader".to_owned(),
             Some(leader) => format!("follower of {leader}"),
-            None => "follower of nobody".to_owned(),
+            None => "follower, no leader".to_owned(),
         };
         answers.push((name, leadership.check(TOLERANCE).map(|()| role)));
     }
@@ -109,7 +109,7 @@ fn asked(checks: &[Check]) -> impl Iterator<Item = Answer> {
     checks.iter().map(|check| (check.name.clone(), (check.ask)().map(|()| String::new())))
 }
 
-/// As kube-apiserver's `healthz.go`, `handleRootHealth`, except that reasons are told.
+/// As kube-apiserver's `healthz.go`, `handleRootHealth`, except that reasons are given.
 fn report(probe: &str, answers: Vec<Answer>, query: &str) -> Response {
     let parameters: Vec<_> = query
         .split('&')

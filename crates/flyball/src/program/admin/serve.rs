@@ -1,8 +1,8 @@
 //! The sockets of the admin server: one for probes, one for metrics and `/debug`, or one for both.
 
-use crate::engine::shared::Shared;
+use crate::engine::runtime::Runtime;
 use crate::program::admin::auth::Gate;
-use crate::program::admin::{insight, probes};
+use crate::program::admin::{debug_routes, probes};
 use crate::{Config, Error, Result};
 use axum::Router;
 use hyper::server::conn::http1;
@@ -24,13 +24,13 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Whoever takes longer to ask is hung up on.
-const QUESTION: Duration = Duration::from_secs(10);
+/// Connections that take longer to send a request's headers are closed.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection is kept, and how long its last answer may take.
-const CONNECTION: Duration = Duration::from_secs(300);
-const ANSWER: Duration = Duration::from_secs(30);
-/// More connections at once wait.
-const CONNECTIONS: usize = 256;
+const MAX_CONNECTION_AGE: Duration = Duration::from_secs(300);
+const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Further connections wait.
+const MAX_CONNECTIONS: usize = 256;
 
 /// The listening parts of an operator; dropping it closes them.
 #[derive(Default)]
@@ -39,7 +39,7 @@ pub(crate) struct Servers {
     pub(crate) addresses: Addresses,
 }
 
-/// Where an operator answers; ports that were left to the system are told here.
+/// The addresses that an operator listens on, with the ports that the system chose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Addresses {
@@ -51,7 +51,7 @@ pub struct Addresses {
 
 impl Servers {
     /// Listens as the configuration says. `client` is asked who may look, unless only this machine can.
-    pub(crate) async fn start(operator: &Arc<Shared>, config: &Config, client: Client) -> Result<Servers> {
+    pub(crate) async fn start(operator: &Arc<Runtime>, config: &Config, client: Client) -> Result<Servers> {
         let (health, metrics) = (&config.health, &config.metrics);
         let gate = (!metrics.address.is_loopback()).then(|| Arc::new(Gate::new(client)));
         let mut servers = Servers::default();
@@ -59,14 +59,14 @@ impl Servers {
         if health.enabled {
             let mut router = probes(operator, config);
             if one && metrics.enabled {
-                router = router.merge(insight(operator, config, gate.clone()));
+                router = router.merge(debug_routes(operator, config, gate.clone()));
             }
             let address = servers.listen("health", health.address, health.port, router).await?;
             servers.addresses.health = Some(address);
             servers.addresses.metrics = (one && metrics.enabled).then_some(address);
         }
         if metrics.enabled && servers.addresses.metrics.is_none() {
-            let router = insight(operator, config, gate).merge(probes(operator, config));
+            let router = debug_routes(operator, config, gate).merge(probes(operator, config));
             let address = servers.listen("metrics", metrics.address, metrics.port, router).await?;
             servers.addresses.metrics = Some(address);
         }
@@ -90,11 +90,11 @@ impl Servers {
     }
 }
 
-/// Answers whoever connects, for ever. What clients do, or fail to do, costs a bounded number of connections for a bounded time.
+/// Accepts connections for ever: a bounded number at once, each for a bounded time.
 async fn serve(listener: TcpListener, router: Router) {
-    let (mut connections, room) = (JoinSet::new(), Arc::new(Semaphore::new(CONNECTIONS)));
+    let (mut connections, room) = (JoinSet::new(), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
     loop {
-        let place = room.clone().acquire_owned().await.expect("nobody closes it");
+        let permit = room.clone().acquire_owned().await.expect("the semaphore is never closed");
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -106,20 +106,20 @@ async fn serve(listener: TcpListener, router: Router) {
         while connections.try_join_next().is_some() {}
         let router = router.clone();
         connections.spawn(async move {
-            converse(stream, router).await;
-            drop(place);
+            serve_connection(stream, router).await;
+            drop(permit);
         });
     }
 }
 
-async fn converse(stream: TcpStream, router: Router) {
+async fn serve_connection(stream: TcpStream, router: Router) {
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(QUESTION);
+    server.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
-    // Whatever ends a connection is its client's to notice.
-    if timeout(CONNECTION, &mut connection).await.is_err() {
+    // A connection that fails is its client's to notice.
+    if timeout(MAX_CONNECTION_AGE, &mut connection).await.is_err() {
         connection.as_mut().graceful_shutdown();
-        timeout(ANSWER, connection)
+        timeout(LAST_RESPONSE_TIMEOUT, connection)
             .await
             .map(|ended| ended.unwrap_or_default())
             .unwrap_or_default();

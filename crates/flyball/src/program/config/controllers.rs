@@ -3,8 +3,8 @@
 use crate::declare::controller::ControllerSpec;
 use crate::engine::work::Rate;
 use crate::program::config::Config;
+use crate::program::config::field::Field;
 use crate::program::config::keys::spelled;
-use crate::program::config::place::Place;
 use crate::{Error, Operator, Result};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -45,35 +45,35 @@ pub struct BackoffConfig {
 pub(crate) struct ControllerOption {
     pub(crate) path: &'static str,
     pub(crate) help: &'static str,
-    place: for<'a> fn(&'a mut ControllerConfig) -> Place<'a>,
+    field: for<'a> fn(&'a mut ControllerConfig) -> Field<'a>,
 }
 
 const fn option(
     path: &'static str,
     help: &'static str,
-    place: for<'a> fn(&'a mut ControllerConfig) -> Place<'a>,
+    field: for<'a> fn(&'a mut ControllerConfig) -> Field<'a>,
 ) -> ControllerOption {
-    ControllerOption { path, help, place }
+    ControllerOption { path, help, field }
 }
 
 pub(crate) static OPTIONS: [ControllerOption; 10] = [
-    option("concurrency", "objects at the same time", |it| Place::Count(&mut it.concurrency)),
-    option("rate", "reconciles a second", |it| Place::Number(&mut it.rate)),
-    option("burst", "reconciles at once after a pause", |it| Place::Count(&mut it.burst)),
-    option("timeout", "how long a reconcile may take", |it| Place::Time(&mut it.timeout)),
-    option("resync", "how often every object is reconciled", |it| Place::Time(&mut it.resync)),
+    option("concurrency", "objects at the same time", |it| Field::Count(&mut it.concurrency)),
+    option("rate", "reconciles a second", |it| Field::Number(&mut it.rate)),
+    option("burst", "reconciles at once after a pause", |it| Field::Count(&mut it.burst)),
+    option("timeout", "how long a reconcile may take", |it| Field::Time(&mut it.timeout)),
+    option("resync", "how often every object is reconciled", |it| Field::Time(&mut it.resync)),
     option("shutdownGrace", "how long reconciles may take to end", |it| {
-        Place::GraceTime(&mut it.shutdown_grace)
+        Field::GraceTime(&mut it.shutdown_grace)
     }),
     option("backoff.initial", "the delay after the first failure", |it| {
-        Place::Time(&mut it.backoff.initial)
+        Field::Time(&mut it.backoff.initial)
     }),
-    option("backoff.max", "the longest delay", |it| Place::Time(&mut it.backoff.max)),
+    option("backoff.max", "the longest delay", |it| Field::Time(&mut it.backoff.max)),
     option("backoff.multiplier", "how delays grow, 1 or more", |it| {
-        Place::Number(&mut it.backoff.multiplier)
+        Field::Number(&mut it.backoff.multiplier)
     }),
     option("backoff.maxRetries", "retries in a row, 0 for none", |it| {
-        Place::Retries(&mut it.backoff.max_retries)
+        Field::Retries(&mut it.backoff.max_retries)
     }),
 ];
 
@@ -173,7 +173,7 @@ fn set(config: &mut Config, controller: &str, option: &str, text: &str) -> Resul
         let options: Vec<_> = OPTIONS.iter().map(|option| option.path).collect();
         return Err(format!("no such key; controllers.{controller} has {}", options.join(", ")));
     };
-    (known.place)(config.controllers.entry(controller.to_owned()).or_default()).read(text)
+    (known.field)(config.controllers.entry(controller.to_owned()).or_default()).read(text)
 }
 
 fn there_are(controllers: &[&str]) -> String {

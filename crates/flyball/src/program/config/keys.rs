@@ -2,7 +2,7 @@
 // tidy: table
 
 use crate::program::config::Config;
-use crate::program::config::place::Place;
+use crate::program::config::field::Field;
 
 /// One key.
 pub(crate) struct Key {
@@ -12,99 +12,99 @@ pub(crate) struct Key {
     pub(crate) help: &'static str,
     /// Variables that others know it by.
     others: &'static [&'static str],
-    place: for<'a> fn(&'a mut Config) -> Place<'a>,
+    field: for<'a> fn(&'a mut Config) -> Field<'a>,
 }
 
 pub(crate) static KEYS: [Key; 23] = [
     Key::new("namespace", "The one namespace to watch; empty for all", |config| {
-        Place::Namespace(&mut config.namespaces)
+        Field::Namespace(&mut config.namespaces)
     }),
     Key::new("namespaces", "The namespaces to watch, all unless given", |config| {
-        Place::Namespaces(&mut config.namespaces)
+        Field::Namespaces(&mut config.namespaces)
     }),
     Key::new("leaderElection.enabled", "Whether only the replica that holds a Lease works", |config| {
-        Place::Bool(&mut config.leader_election.enabled)
+        Field::Bool(&mut config.leader_election.enabled)
     }),
     Key::new("leaderElection.name", "The Lease; the operator's name unless given", |config| {
-        Place::Lease(&mut config.leader_election.name)
+        Field::Lease(&mut config.leader_election.name)
     }),
     Key::new(
         "leaderElection.namespace",
         "The Lease's namespace; where the operator runs unless given",
-        |config| Place::Home(&mut config.leader_election.namespace),
+        |config| Field::Home(&mut config.leader_election.namespace),
     ),
     Key::new(
         "leaderElection.leaseDuration",
         "How long others wait after the leader's last renewal",
-        |config| Place::Duration(&mut config.leader_election.lease_duration),
+        |config| Field::Duration(&mut config.leader_election.lease_duration),
     ),
     Key::new(
         "leaderElection.renewDeadline",
         "How long the leader tries to renew before it gives up",
-        |config| Place::Duration(&mut config.leader_election.renew_deadline),
+        |config| Field::Duration(&mut config.leader_election.renew_deadline),
     ),
     Key::new("leaderElection.retryPeriod", "How long to wait between attempts", |config| {
-        Place::Duration(&mut config.leader_election.retry_period)
+        Field::Duration(&mut config.leader_election.retry_period)
     }),
     Key::new("metrics.enabled", "Whether metrics are served", |config| {
-        Place::Bool(&mut config.metrics.enabled)
+        Field::Bool(&mut config.metrics.enabled)
     }),
     Key::new("metrics.address", "The address to serve metrics on", |config| {
-        Place::Address(&mut config.metrics.address)
+        Field::Address(&mut config.metrics.address)
     }),
     Key::new("metrics.port", "The port to serve metrics on; 0 for a free one", |config| {
-        Place::Port(&mut config.metrics.port)
+        Field::Port(&mut config.metrics.port)
     }),
-    Key::new("metrics.path", "The path of the metrics", |config| Place::Path(&mut config.metrics.path)),
+    Key::new("metrics.path", "The path of the metrics", |config| Field::Path(&mut config.metrics.path)),
     Key::new("health.enabled", "Whether probes are answered", |config| {
-        Place::Bool(&mut config.health.enabled)
+        Field::Bool(&mut config.health.enabled)
     }),
     Key::new("health.address", "The address to answer probes on", |config| {
-        Place::Address(&mut config.health.address)
+        Field::Address(&mut config.health.address)
     }),
     Key::new("health.port", "The port to answer probes on; 0 for a free one", |config| {
-        Place::Port(&mut config.health.port)
+        Field::Port(&mut config.health.port)
     }),
     Key::new("health.livenessPath", "The path that answers while the process is to be kept", |config| {
-        Place::Path(&mut config.health.liveness_path)
+        Field::Path(&mut config.health.liveness_path)
     }),
     Key::new("health.readinessPath", "The path that answers once the caches are listed", |config| {
-        Place::Path(&mut config.health.readiness_path)
+        Field::Path(&mut config.health.readiness_path)
     }),
     Key::new(
         "logging.level",
         "What to log: a level, or levels by target, as in `info,kube=debug`",
-        |config| Place::Level(&mut config.logging.level),
+        |config| Field::Level(&mut config.logging.level),
     )
     .or(&["RUST_LOG"]),
     Key::new("logging.format", "auto (text on a terminal, JSON elsewhere), json or text", |config| {
-        Place::Format(&mut config.logging.format)
+        Field::Format(&mut config.logging.format)
     }),
     Key::new(
         "tracing.endpoint",
         "The OpenTelemetry collector that traces are sent to by OTLP over HTTP; needs the feature `otel`",
-        |config| Place::Collector(&mut config.tracing.endpoint),
+        |config| Field::Collector(&mut config.tracing.endpoint),
     )
     .or(&["OTEL_EXPORTER_OTLP_ENDPOINT"]),
     Key::new("tracing.serviceName", "What traces call the operator; its name unless given", |config| {
-        Place::Service(&mut config.tracing.service_name)
+        Field::Service(&mut config.tracing.service_name)
     })
     .or(&["OTEL_SERVICE_NAME"]),
     Key::new(
         "shutdown.grace",
         "How long reconciles may take to end; 30s unless the operator says otherwise",
-        |config| Place::GraceTime(&mut config.shutdown.grace),
+        |config| Field::GraceTime(&mut config.shutdown.grace),
     ),
     Key::new(
         "crds.install",
         "Who installs the CustomResourceDefinitions: leader, always (each replica) or never",
-        |config| Place::Install(&mut config.crds.install),
+        |config| Field::Install(&mut config.crds.install),
     ),
 ];
 
 impl Key {
-    const fn new(path: &'static str, help: &'static str, place: for<'a> fn(&'a mut Config) -> Place<'a>) -> Key {
-        Key { path, help, others: &[], place }
+    const fn new(path: &'static str, help: &'static str, field: for<'a> fn(&'a mut Config) -> Field<'a>) -> Key {
+        Key { path, help, others: &[], field }
     }
 
     const fn or(mut self, others: &'static [&'static str]) -> Key {
@@ -125,17 +125,17 @@ impl Key {
 
     /// What stands for its value in the help.
     pub(crate) fn value(&self) -> &'static str {
-        (self.place)(&mut Config::default()).value()
+        (self.field)(&mut Config::default()).value()
     }
 
     /// Reads it from text.
     pub(crate) fn set(&self, config: &mut Config, text: &str) -> Result<(), String> {
-        (self.place)(config).read(text)
+        (self.field)(config).read(text)
     }
 
     /// What it is unless set; nothing where that is nothing.
     pub(crate) fn default(&self) -> String {
-        (self.place)(&mut Config::default()).show()
+        (self.field)(&mut Config::default()).show()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Puts a configuration together: each layer says some keys, and is heard over those before it.
 
-use crate::program::config::place::show;
+use crate::program::config::field::show;
 use crate::program::config::{Config, ConfigError, KEYS, Key, controllers};
 use serde_json::{Map, Value};
 
@@ -52,7 +52,7 @@ impl Layers {
         }
     }
 
-    /// Adds a mistake that is nobody's key's.
+    /// Adds a mistake that belongs to no key.
     pub(crate) fn mistake(&mut self, mistake: String) {
         self.mistakes.push(mistake);
     }
@@ -142,7 +142,7 @@ fn unlisted(path: &str, value: &Value, own: Option<&str>) -> Result<(), String> 
     }
 }
 
-/// The keys that there are where somebody looked for another.
+/// The known keys beside one that is not known.
 fn neighbours(path: &str, own: Option<&str>) -> String {
     let section = path.rsplit_once('.').map_or("", |(section, _)| section);
     let mut names: Vec<&str> = Vec::new();
@@ -281,9 +281,9 @@ mod tests {
             ),
             (
                 "metrics: { path: '/{a}' }",
-                "metrics.path: `/{a}` is no path: letters, digits, slashes and -_.~",
+                "metrics.path: invalid path `/{a}`: expected letters, digits, slashes and -_.~",
             ),
-            ("metrics: { path: /a/ }", "metrics.path: `/a/` is no path: it ends with no slash"),
+            ("metrics: { path: /a/ }", "metrics.path: invalid path `/a/`: it must not end with a slash"),
         ] {
             assert_eq!(Config::from_yaml(text).unwrap_err().to_string(), expected);
         }
@@ -298,8 +298,8 @@ mod tests {
         layers.set("--metrics-port", key, "y");
         assert_eq!(
             layers.finish().unwrap_err().to_string(),
-            "a.yaml: metrics.port: `x` is no port: a number from 0 to 65535\n\
-             --metrics-port (metrics.port): `y` is no port: a number from 0 to 65535"
+            "a.yaml: metrics.port: invalid port `x`: expected 0-65535\n\
+             --metrics-port (metrics.port): invalid port `y`: expected 0-65535"
         );
     }
 }

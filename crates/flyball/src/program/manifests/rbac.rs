@@ -83,7 +83,7 @@ fn leases(names: &BTreeSet<String>) -> Value {
     ])
 }
 
-/// For whoever scrapes the metrics; bound to nobody.
+/// For the metrics scraper; not bound to any subject.
 fn metrics_reader(manifests: &Manifests<'_>) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),

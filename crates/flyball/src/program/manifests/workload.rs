@@ -98,7 +98,7 @@ fn service(manifests: &Manifests<'_>, metrics: &Metrics) -> Value {
     )
 }
 
-/// Lets in who scrapes, who probes, and who asks for what the operator serves; nobody else.
+/// Admits scrapes, probes, and requests to what the operator serves; nothing else.
 fn network_policy(manifests: &Manifests<'_>, metrics: &Metrics, health: &Health) -> Value {
     let served = manifests.operator.served().iter().map(|(_, port)| *port);
     let ports: Vec<_> = [metrics.port, health.port].into_iter().chain(served).collect();

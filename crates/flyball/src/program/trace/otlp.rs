@@ -23,9 +23,9 @@ use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 /// So many spans may wait: more than a burst of reconciles makes while one batch is sent. `OTEL_BSP_MAX_QUEUE_SIZE` is heard over it.
 const WAITING: usize = 65_536;
 /// A collector answers within this time, or the batch is tried again. `OTEL_EXPORTER_OTLP_TIMEOUT` is heard over it.
-const ANSWER: Duration = Duration::from_secs(10);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last batches may take.
-const END: Duration = Duration::from_secs(15);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 /// A collector answers with next to nothing.
 const MOST: usize = 1 << 20;
 
@@ -80,7 +80,7 @@ impl Traces {
 
     /// Sends what has ended, and ends.
     pub async fn end(self) {
-        let ended = spawn_blocking(move || self.provider.shutdown_with_timeout(END)).await;
+        let ended = spawn_blocking(move || self.provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT)).await;
         match ended {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "traces were lost"),
@@ -154,7 +154,7 @@ impl Sender {
         Ok(Sender {
             send: Box::new(send),
             runtime: Handle::current(),
-            within: millis.map_or(ANSWER, Duration::from_millis),
+            within: millis.map_or(EXPORT_TIMEOUT, Duration::from_millis),
         })
     }
 }

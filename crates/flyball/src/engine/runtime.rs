@@ -4,7 +4,7 @@ use crate::cache::kind::Kind;
 use crate::cache::{Followed, Mirror};
 use crate::clock::Clock;
 use crate::declare::controller::ControllerSpec;
-use crate::engine::runner::Desk;
+use crate::engine::runner::ControllerLoop;
 use crate::engine::work::WorkQueue;
 use crate::engine::{connect, daemon, timer};
 use crate::event::Recorder;
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The inside of a running operator. Clones differ in who leads them, and so in the client.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct Runtime {
     pub(crate) name: String,
     /// Writes only while `leadership` leads.
     pub(crate) api: Arc<FencedClient>,
@@ -45,11 +45,11 @@ pub(crate) struct Shared {
     pub(crate) installation: Arc<Installation>,
     /// Runners and tasks. Emptied when the operator ends.
     pub(crate) running: Arc<Mutex<JoinSet<()>>>,
-    pub(crate) controls: Arc<Mutex<Vec<Weak<Control>>>>,
+    pub(crate) handles: Arc<Mutex<Vec<Weak<ControllerHandle>>>>,
 }
 
 /// What others may see of a controller at work.
-pub(crate) struct Control {
+pub(crate) struct ControllerHandle {
     pub(crate) name: String,
     pub(crate) mirror: Arc<Mirror>,
     pub(crate) queue: Arc<WorkQueue>,
@@ -57,7 +57,7 @@ pub(crate) struct Control {
     pub(crate) leadership: Leadership,
 }
 
-impl Shared {
+impl Runtime {
     /// Waits until this process leads and the operator's kinds are installed; says in which term.
     pub(crate) async fn begun(&self) -> u64 {
         loop {
@@ -71,10 +71,10 @@ impl Shared {
     }
 
     /// Starts a controller with its timers and daemons, which end with the operator or with `stop`.
-    pub(crate) fn control(self: &Arc<Shared>, controller: ControllerSpec, stop: CancellationToken) {
+    pub(crate) fn control(self: &Arc<Runtime>, controller: ControllerSpec, stop: CancellationToken) {
         let followed = self.follow(controller.kinds());
-        let control = self.register(&controller);
-        connect::connect(&controller, &self.cache, &control.queue);
+        let handle = self.register(&controller);
+        connect::connect(&controller, &self.cache, &handle.queue);
         for timer in &controller.timers {
             let (spec, timer) = (controller.clone(), timer.clone());
             self.spawn(timer::run(self.clone(), spec, timer, followed.clone(), stop.clone()));
@@ -83,38 +83,38 @@ impl Shared {
             let (spec, daemon) = (controller.clone(), daemon.clone());
             self.spawn(daemon::run(self.clone(), spec, daemon, followed.clone(), stop.clone()));
         }
-        let desk = Arc::new(Desk::new(controller, self.clone(), control, followed));
-        self.spawn(desk.run(stop));
+        let controller_loop = Arc::new(ControllerLoop::new(controller, self.clone(), handle, followed));
+        self.spawn(controller_loop.run(stop));
     }
 
     /// A new queue for a controller whose kinds are followed, with its metrics, for others to see.
-    pub(crate) fn register(&self, controller: &ControllerSpec) -> Arc<Control> {
+    pub(crate) fn register(&self, controller: &ControllerSpec) -> Arc<ControllerHandle> {
         let name = controller.name.clone();
         let metrics = self.metrics.controller(&name);
         metrics.concurrency(controller.concurrency);
         let queue = Arc::new(WorkQueue::new(controller.rate, metrics.clone()));
         let mirror = self.cache.mirror_for(&controller.kind).expect("a controller's own kind is followed");
         let leadership = self.leadership.clone();
-        let control = Arc::new(Control { name, mirror, queue, metrics, leadership });
-        self.lock_controls().push(Arc::downgrade(&control));
-        control
+        let handle = Arc::new(ControllerHandle { name, mirror, queue, metrics, leadership });
+        self.lock_handles().push(Arc::downgrade(&handle));
+        handle
     }
 
     /// The same for controllers that have an election of their own, and so a client that is fenced by it.
-    pub(crate) fn led_by(&self, leadership: Leadership, api: Arc<FencedClient>) -> Arc<Shared> {
+    pub(crate) fn led_by(&self, leadership: Leadership, api: Arc<FencedClient>) -> Arc<Runtime> {
         let client = api.to_client();
-        Arc::new(Shared { api, client, leadership, ..self.clone() })
+        Arc::new(Runtime { api, client, leadership, ..self.clone() })
     }
 
     /// The controllers at work.
-    pub(crate) fn controls(&self) -> Vec<Arc<Control>> {
-        let mut controls = self.lock_controls();
-        controls.retain(|control| control.strong_count() > 0);
-        controls.iter().filter_map(Weak::upgrade).collect()
+    pub(crate) fn handles(&self) -> Vec<Arc<ControllerHandle>> {
+        let mut handles = self.lock_handles();
+        handles.retain(|handle| handle.strong_count() > 0);
+        handles.iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn lock_controls(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Control>>> {
-        self.controls.lock().expect("nothing panics under this lock")
+    fn lock_handles(&self) -> std::sync::MutexGuard<'_, Vec<Weak<ControllerHandle>>> {
+        self.handles.lock().expect("nothing panics under this lock")
     }
 
     /// Follows kinds for as long as the answer is kept. What is needed whole comes first: metadata is part of it.

@@ -7,8 +7,8 @@ use http::Uri;
 use jiff::SignedDuration;
 use std::{net::IpAddr, time::Duration};
 
-/// The place of a value, by what may be said there.
-pub(crate) enum Place<'a> {
+/// A field of the configuration, by the type of its value.
+pub(crate) enum Field<'a> {
     Namespace(&'a mut Vec<String>),
     Namespaces(&'a mut Vec<String>),
     Bool(&'a mut bool),
@@ -30,48 +30,48 @@ pub(crate) enum Place<'a> {
     Install(&'a mut CrdInstall),
 }
 
-impl Place<'_> {
+impl Field<'_> {
     /// What stands for the value in a help.
     pub(crate) fn value(&self) -> &'static str {
         match self {
-            Place::Namespace(_) | Place::Home(_) => "NAMESPACE",
-            Place::Namespaces(_) => "NAMESPACE,…",
-            Place::Bool(_) => "BOOL",
-            Place::Lease(_) | Place::Service(_) => "NAME",
-            Place::Duration(_) | Place::Time(_) | Place::GraceTime(_) => "DURATION",
-            Place::Install(_) => "WHO",
-            Place::Count(_) | Place::Retries(_) | Place::Number(_) => "NUMBER",
-            Place::Address(_) => "ADDRESS",
-            Place::Port(_) => "PORT",
-            Place::Path(_) => "PATH",
-            Place::Level(_) => "LEVEL",
-            Place::Format(_) => "FORMAT",
-            Place::Collector(_) => "URL",
+            Field::Namespace(_) | Field::Home(_) => "NAMESPACE",
+            Field::Namespaces(_) => "NAMESPACE,…",
+            Field::Bool(_) => "BOOL",
+            Field::Lease(_) | Field::Service(_) => "NAME",
+            Field::Duration(_) | Field::Time(_) | Field::GraceTime(_) => "DURATION",
+            Field::Install(_) => "WHO",
+            Field::Count(_) | Field::Retries(_) | Field::Number(_) => "NUMBER",
+            Field::Address(_) => "ADDRESS",
+            Field::Port(_) => "PORT",
+            Field::Path(_) => "PATH",
+            Field::Level(_) => "LEVEL",
+            Field::Format(_) => "FORMAT",
+            Field::Collector(_) => "URL",
         }
     }
 
     /// Puts what a text says there.
     pub(crate) fn read(self, text: &str) -> Result<(), String> {
         match self {
-            Place::Namespace(place) => *place = namespaces([text])?,
-            Place::Namespaces(place) => *place = namespaces(text.split(','))?,
-            Place::Bool(place) => *place = boolean(text)?,
-            Place::Home(place) => *place = namespaces([text])?.pop(),
-            Place::Lease(place) => *place = lease(text)?,
-            Place::Duration(place) => *place = duration(text)?,
-            Place::Address(place) => *place = address(text)?,
-            Place::Port(place) => *place = port(text)?,
-            Place::Path(place) => *place = path(text)?,
-            Place::Level(place) => *place = level(text)?,
-            Place::Format(place) => *place = format(text)?,
-            Place::Collector(place) => *place = endpoint(text, trace::EXPORTED)?,
-            Place::Service(place) => *place = service_name(text, trace::EXPORTED)?,
-            Place::Install(place) => *place = install(text)?,
-            Place::Count(place) => *place = Some(count(text)?),
-            Place::Retries(place) => *place = Some(retries(text)?),
-            Place::Number(place) => *place = Some(number(text)?),
-            Place::Time(place) => *place = Some(duration_above_zero(text)?),
-            Place::GraceTime(place) => *place = optional(text).map(|text| duration(&text)).transpose()?,
+            Field::Namespace(value) => *value = namespaces([text])?,
+            Field::Namespaces(value) => *value = namespaces(text.split(','))?,
+            Field::Bool(value) => *value = boolean(text)?,
+            Field::Home(value) => *value = namespaces([text])?.pop(),
+            Field::Lease(value) => *value = lease(text)?,
+            Field::Duration(value) => *value = duration(text)?,
+            Field::Address(value) => *value = address(text)?,
+            Field::Port(value) => *value = port(text)?,
+            Field::Path(value) => *value = path(text)?,
+            Field::Level(value) => *value = level(text)?,
+            Field::Format(value) => *value = format(text)?,
+            Field::Collector(value) => *value = endpoint(text, trace::EXPORTED)?,
+            Field::Service(value) => *value = service_name(text, trace::EXPORTED)?,
+            Field::Install(value) => *value = install(text)?,
+            Field::Count(value) => *value = Some(count(text)?),
+            Field::Retries(value) => *value = Some(retries(text)?),
+            Field::Number(value) => *value = Some(number(text)?),
+            Field::Time(value) => *value = Some(duration_above_zero(text)?),
+            Field::GraceTime(value) => *value = optional(text).map(|text| duration(&text)).transpose()?,
         }
         Ok(())
     }
@@ -79,20 +79,20 @@ impl Place<'_> {
     /// Shows what is there, or nothing.
     pub(crate) fn show(self) -> String {
         match self {
-            Place::Namespace(place) | Place::Namespaces(place) => place.join(","),
-            Place::Bool(place) => place.to_string(),
-            Place::Home(place) | Place::Lease(place) | Place::Collector(place) | Place::Service(place) => {
-                place.clone().unwrap_or_default()
+            Field::Namespace(value) | Field::Namespaces(value) => value.join(","),
+            Field::Bool(value) => value.to_string(),
+            Field::Home(value) | Field::Lease(value) | Field::Collector(value) | Field::Service(value) => {
+                value.clone().unwrap_or_default()
             }
-            Place::Duration(place) => show(*place),
-            Place::Time(place) | Place::GraceTime(place) => place.map(show).unwrap_or_default(),
-            Place::Count(place) | Place::Retries(place) => place.map(|count| count.to_string()).unwrap_or_default(),
-            Place::Install(place) => shown_install(*place).into(),
-            Place::Number(place) => place.map(|number| number.to_string()).unwrap_or_default(),
-            Place::Address(place) => place.to_string(),
-            Place::Port(place) => place.to_string(),
-            Place::Path(place) | Place::Level(place) => place.clone(),
-            Place::Format(place) => shown_format(*place).into(),
+            Field::Duration(value) => show(*value),
+            Field::Time(value) | Field::GraceTime(value) => value.map(show).unwrap_or_default(),
+            Field::Count(value) | Field::Retries(value) => value.map(|count| count.to_string()).unwrap_or_default(),
+            Field::Install(value) => shown_install(*value).into(),
+            Field::Number(value) => value.map(|number| number.to_string()).unwrap_or_default(),
+            Field::Address(value) => value.to_string(),
+            Field::Port(value) => value.to_string(),
+            Field::Path(value) | Field::Level(value) => value.clone(),
+            Field::Format(value) => shown_format(*value).into(),
         }
     }
 }
@@ -101,7 +101,9 @@ fn namespaces<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<String
     let names = names.into_iter().map(str::trim).filter(|name| !name.is_empty());
     let check = |name: &str| match is_label(name) {
         true => Ok(name.to_owned()),
-        false => Err(format!("`{name}` is no namespace: lower-case letters, digits and dashes, 63 at most")),
+        false => Err(format!(
+            "invalid namespace `{name}`: expected lower-case letters, digits and dashes, 63 at most"
+        )),
     };
     names.map(check).collect()
 }
@@ -114,7 +116,7 @@ fn lease(text: &str) -> Result<Option<String>, String> {
     match text.is_empty() || (text.len() <= 253 && text.split('.').all(is_label)) {
         true => Ok(optional(text)),
         false => Err(format!(
-            "`{text}` is no name of a Lease: lower-case letters, digits, dashes and dots, 253 at most"
+            "invalid Lease name `{text}`: expected lower-case letters, digits, dashes and dots, 253 at most"
         )),
     }
 }
@@ -124,19 +126,21 @@ fn boolean(text: &str) -> Result<bool, String> {
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {
-    text.parse().map_err(|_| format!("`{text}` is no IP address"))
+    text.parse().map_err(|_| format!("invalid IP address `{text}`"))
 }
 
 fn port(text: &str) -> Result<u16, String> {
-    text.parse().map_err(|_| format!("`{text}` is no port: a number from 0 to 65535"))
+    text.parse().map_err(|_| format!("invalid port `{text}`: expected 0-65535"))
 }
 
 fn path(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
     match text {
-        _ if !text.starts_with('/') => Err(format!("`{text}` is no path: it begins with a slash")),
-        _ if text.ends_with('/') => Err(format!("`{text}` is no path: it ends with no slash")),
-        _ if !text.chars().all(plain) => Err(format!("`{text}` is no path: letters, digits, slashes and -_.~")),
+        _ if !text.starts_with('/') => Err(format!("invalid path `{text}`: it must begin with a slash")),
+        _ if text.ends_with('/') => Err(format!("invalid path `{text}`: it must not end with a slash")),
+        _ if !text.chars().all(plain) => {
+            Err(format!("invalid path `{text}`: expected letters, digits, slashes and -_.~"))
+        }
         _ => Ok(text.to_owned()),
     }
 }
@@ -184,7 +188,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().map(Duration::from_secs);
     let written = || Duration::try_from(text.parse::<SignedDuration>().ok()?).ok();
     let duration = seconds.or_else(written);
-    duration.ok_or_else(|| format!("`{text}` is no duration: write 15s, 1m30s, or a number of seconds"))
+    duration.ok_or_else(|| format!("invalid duration `{text}`: write 15s, 1m30s, or a number of seconds"))
 }
 
 /// A duration as Go writes it: `1m30s`.
@@ -203,7 +207,7 @@ fn format(text: &str) -> Result<LogFormat, String> {
         "auto" => Ok(LogFormat::Auto),
         "json" => Ok(LogFormat::Json),
         "text" => Ok(LogFormat::Text),
-        _ => Err(format!("`{text}` is no format: auto, json or text")),
+        _ => Err(format!("invalid format `{text}`: expected auto, json or text")),
     }
 }
 
@@ -216,7 +220,7 @@ fn endpoint(text: &str, exported: bool) -> Result<Option<String>, String> {
     let known = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
     match uri.filter(known) {
         Some(_) => Ok(Some(address)),
-        None => Err(format!("`{text}` is no address of a collector: write http://collector:4318")),
+        None => Err(format!("invalid collector address `{text}`: write http://collector:4318")),
     }
 }
 
@@ -252,7 +256,7 @@ mod tests {
         assert_eq!((endpoint("", false), service_name("", false)), (Ok(None), Ok(None)));
         assert_eq!(endpoint("http://collector:4318", true), Ok(Some("http://collector:4318".into())));
         for text in ["collector:4318", "collector", "grpc://collector:4317", "http://"] {
-            assert!(endpoint(text, true).unwrap_err().contains("is no address of a collector"), "{text}");
+            assert!(endpoint(text, true).unwrap_err().contains("invalid collector address"), "{text}");
         }
     }
 

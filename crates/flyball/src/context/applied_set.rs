@@ -19,7 +19,7 @@ use std::{
 
 /// The children that one reconcile has applied, or tried to.
 #[derive(Debug, Default)]
-pub(crate) struct Round {
+pub(crate) struct AppliedSet {
     /// By group and resource: a kind may be applied in one version and pruned in another.
     applied: Mutex<HashSet<Child>>,
     failed: AtomicBool,
@@ -27,7 +27,7 @@ pub(crate) struct Round {
 
 type Child = ((String, String), Key);
 
-impl Round {
+impl AppliedSet {
     /// A child is about to be applied.
     pub(super) fn applies(&self, kind: &Kind, key: &Key) {
         self.lock().insert((kind.group_resource(), key.clone()));
@@ -89,7 +89,7 @@ impl Context {
 
     pub(super) async fn prune_kind(&self, kind: Kind) -> Result<Vec<Key>> {
         self.declared.check_owned("prune", &kind).map_err(Error::permanent)?;
-        if self.round.failed.load(Ordering::Relaxed) {
+        if self.applied.failed.load(Ordering::Relaxed) {
             return Err(Error::retry(Incomplete(kind.name().into())));
         }
         let children = self.listed(&kind, None).await?.dependents_of(&self.object.uid);
@@ -98,7 +98,7 @@ impl Context {
             let controlled = child.is_controlled_by(&self.object.uid);
             if controlled
                 && !child.terminating
-                && !self.round.has(&kind, &child.key)
+                && !self.applied.has(&kind, &child.key)
                 && self.prune_child(&kind, &child).await?
             {
                 tracing::info!(kind = kind.name(), child = %child.key, "pruned");
