@@ -35,7 +35,7 @@ pub async fn run(options: &Options) -> Result<()> {
     let mut config = Config::default();
     (config.metrics.enabled, config.health.enabled) = (false, false);
     let mut terminate = signal(SignalKind::terminate())?;
-    let running = operator(options).start_on(cluster, &config).await?;
+    let running = operator(options).config(&config).start(cluster).await?;
     let (mut stdin, mut byte) = (tokio::io::stdin(), [0]);
     tokio::select! {
         _ = terminate.recv() => running.stop().await,

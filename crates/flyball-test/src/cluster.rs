@@ -6,11 +6,14 @@ use crate::{
 };
 use flyball::{Operator, Running};
 use flyball_store::Store;
+use http::Request;
 use kube::{
     Client, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    client::{Body, ClientBuilder, retry::RetryPolicy},
 };
 use serde::{Serialize, de::DeserializeOwned};
+use tower::{BoxError, retry::RetryLayer};
 use tracing_subscriber::EnvFilter;
 
 /// A whole Kubernetes cluster inside the test's process.
@@ -47,12 +50,19 @@ impl Cluster {
         cluster
     }
 
-    /// Runs one more operator.
+    /// Runs one more operator, as [`flyball::run`] does: elected by a Lease, its writes fenced, its requests retried as kube's
+    /// client retries them, its kinds installed when this returns. It opens no port.
+    ///
+    /// An operator of the same name as one that runs already is its standby. One that takes over from an operator that was
+    /// dropped waits until the Lease has ended: 15 seconds, on the paused clock no time at all.
     pub async fn run(&mut self, operator: Operator) {
-        let running = operator
-            .start(self.client())
-            .await
-            .unwrap_or_else(|error| panic!("start the operator: {error}"));
+        let mut config = operator.configuration().cloned().unwrap_or_default();
+        (config.metrics.enabled, config.health.enabled) = (false, false);
+        let started = async {
+            let running = operator.config(&config).start(with_retries(self.client())).await?;
+            running.installed().await.map(|()| running)
+        };
+        let running = started.await.unwrap_or_else(|error| panic!("start the operator: {error}"));
         self.operators.push(running);
     }
 
@@ -124,6 +134,17 @@ impl Cluster {
         let place = Place::of::<K>(name);
         until(self.client(), &place, |object: Option<&K>| object.is_none().then_some(())).await;
     }
+}
+
+/// The same client with kube's own retries, which a client of a `kube::Config` has.
+fn with_retries(client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let send = move |request: Request<Body>| {
+        let client = client.clone();
+        async move { client.send(request).await.map_err(BoxError::from) }
+    };
+    let retries = RetryLayer::new(RetryPolicy::server_retry());
+    ClientBuilder::new(tower::service_fn(send), namespace).with_layer(&retries).build()
 }
 
 /// Logs to where the test's own output goes. Only the first call of a process counts.

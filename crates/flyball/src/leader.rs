@@ -1,20 +1,18 @@
 //! Leader election: of several replicas one works, the one that holds a Lease. client-go's algorithm, and a fence around the
 //! writes of the one that leads.
 
-mod body;
+mod connection;
 mod elections;
 mod elector;
 mod fence;
 mod leadership;
 mod lease;
-mod transport;
 
+pub use connection::Connection;
 pub use leadership::Leadership;
 
-pub(crate) use body::ending;
 pub(crate) use elections::Elections;
 pub(crate) use fence::FencedClient;
-pub(crate) use transport::transport;
 
 use crate::program::config::LeaderElection;
 use crate::{Error, Result};

@@ -36,7 +36,7 @@ pub use engine::dynamic_controller::DynamicController;
 pub use engine::queue::QueuePosition;
 pub use engine::running::Running;
 pub use event::{Event, EventApi, EventFilter, EventPolicy, EventRecord, Events, Severity};
-pub use leader::{Election, Leadership};
+pub use leader::{Connection, Election, Leadership};
 pub use metrics::Metrics;
 pub use program::admin::Addresses;
 pub use program::config;

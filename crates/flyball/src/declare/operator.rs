@@ -3,10 +3,9 @@
 use crate::cache::watch::Lists;
 use crate::declare::controller::ControllerSpec;
 use crate::declare::task::LeaderTask;
-use crate::engine::running::Setup;
 use crate::program::admin::{Check, Checks};
 use crate::program::config;
-use crate::{Config, Controller, Election, Error, EventPolicy, Metrics, Result, Running};
+use crate::{Config, Connection, Controller, Election, Error, EventPolicy, Metrics, Result, Running};
 use futures::future::BoxFuture;
 use k8s_openapi::{
     api::rbac::v1::PolicyRule,
@@ -40,6 +39,7 @@ pub struct Operator {
     metrics: Option<Metrics>,
     events: EventPolicy,
     election: Option<Election>,
+    config: Option<Config>,
     checks: Arc<Checks>,
 }
 
@@ -68,6 +68,7 @@ impl Operator {
             metrics: None,
             events: EventPolicy::default(),
             election: None,
+            config: None,
             checks: Arc::default(),
         }
     }
@@ -174,6 +175,18 @@ impl Operator {
         self
     }
 
+    /// Starts as `config` says: its namespaces, election, ports and options of controllers. [`run`](crate::run) reads the
+    /// configuration from flags, environment and file.
+    pub fn config(mut self, config: &Config) -> Operator {
+        self.config = Some(config.clone());
+        self
+    }
+
+    /// The configuration that the operator starts with, if it was given one.
+    pub fn configuration(&self) -> Option<&Config> {
+        self.config.as_ref()
+    }
+
     /// Has `/readyz` ask one question more, for example whether a server of the author's listens.
     pub fn ready_check(
         mut self,
@@ -206,29 +219,16 @@ impl Operator {
         &self.crds
     }
 
-    /// Installs the operator's kinds and starts its controllers.
+    /// Starts the operator: installs its kinds, stands for election, runs its controllers and tasks.
     ///
-    /// The same operator may be started any number of times: after a stop, or on several clusters.
-    pub async fn start(&self, client: Client) -> Result<Running> {
-        Running::start(self, client, Setup::default()).await
-    }
-
-    /// Starts the operator as its configuration says, with a client that is there already: in a test, or beside other work.
+    /// `cluster` is a `kube::Client` or a `kube::Config`. Without [`Operator::config`] it opens no port, and no Lease is needed
+    /// to work unless [`Operator::election`] declares one. The same operator may be started any number of times: after a stop, or
+    /// on several clusters.
     ///
-    /// A leader's write that is begun after the lease's time is not sent, one that waits for its answer then is abandoned, and one
-    /// that the client has begun to send is not sent to its end. The client's connections are its own, though: what they have
-    /// handed to the kernel may arrive later. [`Operator::start_on`], which is what [`run`](crate::run) uses, ends them as well.
-    pub async fn start_with(&self, client: Client, config: &Config) -> Result<Running> {
-        Running::start_with(self, client, None, config).await
-    }
-
-    /// Starts the operator on a cluster, as its configuration says.
-    ///
-    /// Unlike [`Operator::start_with`] it makes the connections itself, so that a leader's writes end where the lease does, also
-    /// those that the kernel has not sent by then. Through a proxy (`kube::Config::proxy_url`) it has no more than `start_with` has.
-    pub async fn start_on(&self, cluster: kube::Config, config: &Config) -> Result<Running> {
-        let client = Client::try_from(cluster.clone())?;
-        Running::start_with(self, client, Some(cluster), config).await
+    /// A leader's write that is begun after its lease has ended is not sent, and one in flight at that time is abandoned. Where
+    /// `cluster` is a `kube::Config`, as in [`run`](crate::run), its connection is closed as well.
+    pub async fn start(&self, cluster: impl Into<Connection>) -> Result<Running> {
+        Running::start(self, cluster.into()).await
     }
 
     /// The namespaces that the operator is confined to; none for all.

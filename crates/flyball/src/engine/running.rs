@@ -5,10 +5,9 @@ use crate::clock::Clock;
 use crate::declare::controller::ControllerSpec;
 use crate::engine::runtime::Runtime;
 use crate::engine::task;
-use crate::leader::{Elections, FencedClient, ending, transport};
+use crate::leader::{Connection, Elections, FencedClient};
 use crate::metrics::MeasuredClient;
 use crate::program::admin::{self, Servers};
-use crate::program::config::CrdInstall;
 use crate::program::crds;
 use crate::{Addresses, Cache, Config, Election, Events, Leadership, Metrics, Operator, Result, event};
 use kube::Client;
@@ -18,15 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a stop waits for the API server to take the events that are left.
 const LAST_EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What an operator is started with, beside itself and a client.
-#[derive(Default)]
-pub(crate) struct Setup {
-    pub(crate) election: Option<Election>,
-    /// How the client's cluster is reached.
-    pub(crate) cluster: Option<kube::Config>,
-    pub(crate) install: CrdInstall,
-}
 
 /// An operator that was started. Dropping it ends everything at once, as a crash would.
 #[must_use = "an operator ends when it is dropped"]
@@ -42,27 +32,33 @@ pub struct Running {
 }
 
 impl Running {
-    pub(crate) async fn start(operator: &Operator, client: Client, setup: Setup) -> Result<Running> {
+    pub(crate) async fn start(operator: &Operator, connection: Connection) -> Result<Running> {
+        let config = operator.configuration();
+        let operator = &match config {
+            Some(config) => config.applied_to(operator.clone())?,
+            None => operator.clone(),
+        };
         operator.check()?;
         let cache = Cache::new(operator.name(), operator.namespaces_watched(), operator.lists());
         let metrics = operator.own_metrics();
-        let unmeasured = client.clone();
-        let client = MeasuredClient::new(client, metrics.clone(), setup.cluster.as_ref());
+        let unmeasured = connection.client()?;
+        let client = MeasuredClient::new(unmeasured.clone(), metrics.clone(), connection.host());
         let (recorder, publisher) = event::channel(operator.event_policy());
         let clock = Clock::start();
         let mut elections = Elections::new(operator.name(), client.to_client(), cache.clone(), metrics.clone(), clock);
-        let leadership = stand(operator, &setup, &mut elections)?;
+        let leadership = stand(operator, config, &mut elections)?;
         let client = ObservedClient::new(client, cache.clone());
-        let leads = Leads {
-            cluster: setup.cluster,
+        let clients = FencedClientFactory {
+            connection,
             unmeasured,
             client: client.clone(),
             cache: cache.clone(),
             metrics: metrics.clone(),
         };
         let client = client.to_client();
-        let installation = crds::begin(&client, operator, &leadership, setup.install).await?;
-        let api = leads.client(&leadership)?;
+        let install = config.map(|config| config.crds.install).unwrap_or_default();
+        let installation = crds::begin(&client, operator, &leadership, install).await?;
+        let api = clients.client(&leadership)?;
         let runtime = Arc::new(Runtime {
             name: operator.name().to_owned(),
             client: api.to_client(),
@@ -86,36 +82,32 @@ impl Running {
         let publisher = JoinSet::from_iter([publisher]);
         // Held until all controllers are connected, so that each kind is followed once, as fully as any of them needs.
         let _followed = runtime.follow(operator.controllers().iter().flat_map(ControllerSpec::kinds));
-        control(operator, &runtime, &leads, &mut elections)?;
+        control(operator, &runtime, &clients, &mut elections)?;
         spawn_tasks(operator, &runtime, &client);
         elections.start();
-        let elections = Some(elections);
-        Ok(Running {
+        let mut running = Running {
             operator: runtime,
             publisher,
             ended,
-            elections,
+            elections: Some(elections),
             servers: Servers::default(),
             client,
-        })
+        };
+        if let Some(config) = config {
+            running.servers = Servers::start(&running.operator, config, running.client.clone()).await?;
+        }
+        Ok(running)
     }
 
-    /// As [`Running::start`], with the namespaces, the election and the ports that a configuration asks for.
+    /// Waits until the operator's kinds are installed, or until another replica is seen to lead, which installs them.
     ///
-    /// Where it is known how the cluster is reached, the leader's writes have connections of their own.
-    pub(crate) async fn start_with(
-        operator: &Operator,
-        client: Client,
-        cluster: Option<kube::Config>,
-        config: &Config,
-    ) -> Result<Running> {
-        let election = Election::configured(operator.name(), &config.leader_election);
-        let election = operator.own_election().is_none().then_some(election).flatten();
-        let operator = config.applied_to(operator.clone())?;
-        let mut running =
-            Running::start(&operator, client, Setup { election, cluster, install: config.crds.install }).await?;
-        running.servers = Servers::start(&running.operator, config, running.client.clone()).await?;
-        Ok(running)
+    /// Fails if an attempt of this process to install them fails. The attempts go on.
+    pub async fn installed(&self) -> Result<()> {
+        let runtime = &self.operator;
+        tokio::select! {
+            installed = runtime.installation.outcome() => installed,
+            () = runtime.leadership.led_by_another() => Ok(()),
+        }
     }
 
     /// Whether this process leads, and who does. Without an election it always does.
@@ -179,20 +171,19 @@ impl std::fmt::Debug for Running {
     }
 }
 
-/// What a client is made of that writes only while this process leads.
-struct Leads {
-    cluster: Option<kube::Config>,
+/// Makes clients that write only while this process leads.
+struct FencedClientFactory {
+    connection: Connection,
     unmeasured: Client,
     client: ObservedClient,
     cache: Cache,
     metrics: Metrics,
 }
 
-impl Leads {
+impl FencedClientFactory {
     fn client(&self, leadership: &Leadership) -> Result<Arc<FencedClient>> {
-        let connected = self.cluster.as_ref().map(|cluster| transport(cluster, leadership)).transpose()?.flatten();
-        let writing = connected.unwrap_or_else(|| ending(self.unmeasured.clone(), leadership));
-        let writing = MeasuredClient::new(writing, self.metrics.clone(), self.cluster.as_ref());
+        let writing = self.connection.leader_client(leadership, &self.unmeasured)?;
+        let writing = MeasuredClient::new(writing, self.metrics.clone(), self.connection.host());
         Ok(Arc::new(FencedClient {
             reading: self.client.clone(),
             writing: ObservedClient::new(writing, self.cache.clone()),
@@ -214,12 +205,17 @@ fn spawn_tasks(operator: &Operator, runtime: &Arc<Runtime>, client: &Client) {
 }
 
 /// Starts the controllers, each under the election that it stands in.
-fn control(operator: &Operator, runtime: &Arc<Runtime>, leads: &Leads, elections: &mut Elections) -> Result<()> {
+fn control(
+    operator: &Operator,
+    runtime: &Arc<Runtime>,
+    clients: &FencedClientFactory,
+    elections: &mut Elections,
+) -> Result<()> {
     for controller in operator.controllers() {
         let runtime = match &controller.election {
             Some(election) => {
                 let leadership = elections.stand(election)?;
-                let api = leads.client(&leadership)?;
+                let api = clients.client(&leadership)?;
                 runtime.led_by(leadership, api)
             }
             None => runtime.clone(),
@@ -229,10 +225,11 @@ fn control(operator: &Operator, runtime: &Arc<Runtime>, leads: &Leads, elections
     Ok(())
 }
 
-/// Stands in the operator's election, if there is one, and in those of its controllers.
-fn stand(operator: &Operator, setup: &Setup, elections: &mut Elections) -> Result<Leadership> {
-    let leadership = match setup.election.as_ref().or(operator.own_election()) {
-        Some(election) => elections.stand(election)?,
+/// Takes part in the operator's election, if it declares one or its configuration does, and in those of its controllers.
+fn stand(operator: &Operator, config: Option<&Config>, elections: &mut Elections) -> Result<Leadership> {
+    let configured = config.and_then(|config| Election::configured(operator.name(), &config.leader_election));
+    let leadership = match operator.own_election().cloned().or(configured) {
+        Some(election) => elections.stand(&election)?,
         None => Leadership::unelected(),
     };
     for election in operator.controllers().iter().filter_map(|controller| controller.election.as_ref()) {

@@ -1,6 +1,7 @@
 //! Publishes events beside the reconciles, which never wait for it.
 
 use crate::clock::Clock;
+use crate::declare::timer::fnv1a;
 use crate::event::correlate::{Correlator, Id, Step};
 use crate::event::{Event, EventPolicy, Events, Regarding, body};
 use crate::{Backoff, Context, Key, Result};
@@ -101,11 +102,14 @@ struct EventSink {
     client: Client,
     operator: String,
     clock: Clock,
+    /// Nanoseconds that the names of this operator's events are shifted by: another operator's at the same time differ.
+    shift: i128,
 }
 
 impl Publisher {
     pub(crate) async fn run(mut self, client: Client, operator: String, clock: Clock, ended: CancellationToken) {
-        let sink = EventSink { client, operator, clock };
+        let shift = i128::from(fnv1a(&[&operator]) % 1_000_000);
+        let sink = EventSink { client, operator, clock, shift };
         loop {
             let flush = async {
                 match self.flush {
@@ -139,7 +143,7 @@ impl Publisher {
     }
 
     async fn create(&mut self, sink: &EventSink, regarding: &Regarding, id: Id, note: &str) {
-        self.stamp = sink.clock.now().as_nanosecond().max(self.stamp + 1);
+        self.stamp = (sink.clock.now().as_nanosecond() + sink.shift).max(self.stamp + 1);
         let api = self.policy.api;
         let body = body::new(api, &sink.operator, sink.clock, self.stamp, regarding, &id.1, note);
         let namespace = body::namespace(regarding);

@@ -1,11 +1,11 @@
-//! A fence around a client: writes pass while this process leads, and until the lease's time is up, whatever else it believes.
+//! A fence around a client: writes pass while this process leads and its lease has time left, by the clock.
 
 use crate::Metrics;
 use crate::cache::client::{ObservedClient, as_client};
 use crate::leader::Leadership;
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until, timeout},
@@ -34,8 +34,8 @@ struct NotLeading(String);
 
 /// A write was under way when its time was up.
 #[derive(Debug, thiserror::Error)]
-#[error("this process leads {0} no more: the write was abandoned")]
-struct LeadsNoMore(String);
+#[error("this process stopped leading {0}: the write was abandoned")]
+struct StoppedLeading(String);
 
 /// A write may or may not have taken effect.
 #[derive(Debug, thiserror::Error)]
@@ -67,8 +67,22 @@ impl Fence {
         }
     }
 
+    /// Runs `work` while the fence is open, and drops it once it is closed.
+    ///
+    /// The clock is read before each poll: after a suspension of the process, a task may run before any timer has fired.
+    pub(super) async fn guard<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let (mut closed, mut work) = (pin!(self.closed_again()), pin!(work));
+        poll_fn(|cx| {
+            if !self.is_open() || closed.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            work.as_mut().poll(cx).map(Some)
+        })
+        .await
+    }
+
     /// Waits until it is closed.
-    pub(super) async fn passed(&self) {
+    async fn closed_again(&self) {
         let mut changes = self.until.subscribe();
         loop {
             let until = *changes.borrow_and_update();
@@ -87,9 +101,9 @@ impl Fence {
     }
 }
 
-/// A client that writes only while this process leads, over connections of their own; reads always pass.
+/// A client that writes only while this process leads; reads always pass.
 ///
-/// A write is refused when it is begun after the lease's time, and abandoned when it is under way at that time; others lead
+/// A write is refused when it is begun after the lease's time, and abandoned when it is in flight at that time; others lead
 /// only when the time between renew deadline and lease duration has passed as well.
 pub(crate) struct FencedClient {
     pub(crate) reading: ObservedClient,
@@ -120,19 +134,49 @@ impl FencedClient {
             self.metrics.fenced(election);
             return Err(kube::Error::Service(Box::new(NotLeading(election.to_owned()))));
         }
-        tokio::select! {
-            biased;
-            () = self.leadership.fence().passed() => {
-                self.metrics.fenced(election);
-                Err(kube::Error::Service(Box::new(LeadsNoMore(election.to_owned()))))
-            }
-            answer = self.writing.send(request) => answer,
-        }
+        let answer = self.leadership.fence().guard(self.writing.send(request)).await;
+        answer.unwrap_or_else(|| {
+            self.metrics.fenced(election);
+            Err(kube::Error::Service(Box::new(StoppedLeading(election.to_owned()))))
+        })
     }
 
     /// The same as kube's own type, which puts one more task between caller and server.
     pub(crate) fn to_client(self: &Arc<FencedClient>) -> Client {
         let send = |this: Arc<FencedClient>, request| async move { this.send(request).await };
         as_client(self.clone(), self.reading.namespace(), send)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn guarded_work_is_not_polled_once_the_fence_is_closed() {
+        let fence = Fence::closed();
+        fence.open_until(Instant::now() + Duration::from_secs(10));
+        let mut polls = 0;
+        let work = poll_fn(|cx| {
+            polls += 1;
+            fence.close();
+            cx.waker().wake_by_ref();
+            Poll::<()>::Pending
+        });
+        assert_eq!(fence.guard(work).await, None);
+        assert_eq!(polls, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn guarded_work_ends_at_the_time_of_the_fence() {
+        let (fence, started, second) = (Fence::closed(), Instant::now(), Duration::from_secs(1));
+        fence.open_until(started + 10 * second);
+        assert_eq!(fence.guard(async { 7 }).await, Some(7));
+        let renew = async {
+            tokio::time::sleep(5 * second).await;
+            fence.open_until(started + 15 * second);
+        };
+        let (ended, ()) = tokio::join!(fence.guard(std::future::pending::<()>()), renew);
+        assert_eq!((ended, started.elapsed()), (None, 15 * second));
     }
 }

@@ -104,6 +104,14 @@ impl Leadership {
         lost.expect("the sender is ours");
     }
 
+    /// Waits until another process is seen to lead.
+    pub(crate) async fn led_by_another(&self) {
+        let mut state = self.inside.state.subscribe();
+        let other = |leader: &String| *leader != self.inside.identity;
+        let led = state.wait_for(|state| state.leader.as_ref().is_some_and(other)).await;
+        led.expect("the sender is ours");
+    }
+
     pub(super) fn fence(&self) -> &Fence {
         &self.inside.fence
     }

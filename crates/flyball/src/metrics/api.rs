@@ -14,15 +14,12 @@ use tracing::Instrument;
 pub(crate) struct MeasuredClient {
     client: Client,
     metrics: Metrics,
-    /// Where the requests go, as client-go's metrics have it; empty where only the client knows.
+    /// The host that requests go to, as client-go's metrics name it; empty where only the client knows.
     host: Arc<str>,
 }
 
 impl MeasuredClient {
-    pub(crate) fn new(client: Client, metrics: Metrics, cluster: Option<&kube::Config>) -> MeasuredClient {
-        let host = cluster
-            .and_then(|cluster| cluster.cluster_url.authority())
-            .map_or("", |host| host.as_str());
+    pub(crate) fn new(client: Client, metrics: Metrics, host: &str) -> MeasuredClient {
         MeasuredClient { client, metrics, host: host.into() }
     }
 
@@ -105,13 +102,14 @@ fn resource(path: &str) -> (String, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Connection;
 
     #[tokio::test]
     async fn requests_are_counted_by_the_host_that_they_go_to() {
         let answer = |_: Request<Body>| async { Ok::<_, std::convert::Infallible>(Response::new(Body::empty())) };
         let (client, metrics) = (Client::new(tower::service_fn(answer), "default"), Metrics::default());
         let cluster = kube::Config::new("https://10.96.0.1:443/cluster".parse().unwrap());
-        let client = MeasuredClient::new(client, metrics.clone(), Some(&cluster));
+        let client = MeasuredClient::new(client, metrics.clone(), Connection::from(cluster).host());
         client.send(Request::get("/api/v1/pods").body(Body::empty()).unwrap()).await.unwrap();
         let text = metrics.text(crate::metrics::Format::Prometheus);
         let series = r#"rest_client_requests_total{code="200",method="GET",host="10.96.0.1:443"} 1"#;

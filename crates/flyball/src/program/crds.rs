@@ -79,6 +79,16 @@ impl Installation {
         done.expect("the sender is ours");
     }
 
+    /// Waits until the kinds are installed, or an attempt to install them has failed.
+    pub(crate) async fn outcome(&self) -> Result<()> {
+        let mut state = self.state.subscribe();
+        let settled = state.wait_for(|state| !matches!(state, State::Pending)).await;
+        match &*settled.expect("the sender is ours") {
+            State::Failed(failure) => Err(Error::retry(failure.to_string())),
+            State::Pending | State::Done => Ok(()),
+        }
+    }
+
     /// Why the last attempt failed, if the kinds are not installed yet.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
         match &*self.state.borrow() {

@@ -281,14 +281,14 @@ fn printed(operator: &Operator, command: &str, arguments: &ArgMatches) -> Result
 /// Works until a signal ends it; then pending traces are sent.
 async fn serve(operator: &Operator, config: &Config) -> Result<()> {
     let traces = log::start(config, operator.name())?;
-    let ended = work(operator, config).await;
+    let ended = work(&operator.clone().config(config)).await;
     if let Some(traces) = traces {
         traces.end().await;
     }
     ended
 }
 
-async fn work(operator: &Operator, config: &Config) -> Result<()> {
+async fn work(operator: &Operator) -> Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut signalled = async || {
         tokio::select! {
@@ -303,7 +303,7 @@ async fn work(operator: &Operator, config: &Config) -> Result<()> {
     })?;
     tracing::info!(operator = operator.name(), cluster = %cluster.cluster_url, "starting");
     let running = tokio::select! {
-        running = operator.start_on(cluster, config) => running?,
+        running = operator.start(cluster) => running?,
         () = signalled() => return Ok(()),
     };
     tracing::info!(operator = operator.name(), "running");

@@ -21,12 +21,14 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug)]
 pub enum Network {
     Well,
-    /// Requests vanish, and whoever waits for an answer learns that after a quarter of a minute.
+    /// Requests vanish, and fail after a quarter of a minute.
     Silent,
     /// Requests fail at once.
     Refusing,
-    /// Requests arrive late, also those that nobody waits for any more.
+    /// Requests arrive late, also those that were abandoned meanwhile.
     Slow(Duration),
+    /// The same for writes of data; those of the Lease are lost.
+    SlowAndDeaf(Duration),
 }
 
 /// What the API server accepted, in its own order.
@@ -162,7 +164,8 @@ impl Group {
                 let delay = match network {
                     Network::Well => Duration::ZERO,
                     Network::Slow(delay) => delay,
-                    Network::Silent => {
+                    Network::SlowAndDeaf(delay) if !request.uri().path().contains("/leases") => delay,
+                    Network::Silent | Network::SlowAndDeaf(_) => {
                         pass(Duration::from_secs(15)).await;
                         return Err(kube::Error::Service("connection timed out".into()));
                     }
@@ -202,9 +205,11 @@ impl Journal {
             .collect()
     }
 
-    /// How many writes but those of the Lease were taken.
-    pub fn writes_of_data(&self) -> usize {
-        self.writes.lock().unwrap().iter().filter(|write| write.holder.is_none()).count()
+    /// When the last write of data by a replica was taken.
+    pub fn last_write_of(&self, writer: &str) -> Instant {
+        let writes = self.writes.lock().unwrap();
+        let written = writes.iter().filter(|write| write.holder.is_none() && write.writer == writer);
+        written.map(|write| write.at).max().unwrap()
     }
 
     async fn deliver(&self, server: &Client, request: Request<Body>, writer: String) -> kube::Result<Response<Body>> {

@@ -39,7 +39,13 @@ async fn a_port_that_is_taken_is_named_with_what_to_do() {
     let operator = Operator::new("listener").controller(Controller::new(idle));
     for what in ["health", "metrics"] {
         let config = config(what, address.port());
-        let refusal = operator.start_with(world.client.clone(), &config).await.unwrap_err().to_string();
+        let refusal = operator
+            .clone()
+            .config(&config)
+            .start(world.client.clone())
+            .await
+            .unwrap_err()
+            .to_string();
         let beginning = format!("listen on {address}: Address already in use");
         assert!(refusal.starts_with(&beginning), "{refusal}");
         let ending = format!(
@@ -48,7 +54,7 @@ async fn a_port_that_is_taken_is_named_with_what_to_do() {
         );
         assert!(refusal.ends_with(&ending), "{refusal}");
     }
-    let running = operator.start_with(world.client.clone(), &config("health", 0)).await.unwrap();
+    let running = operator.config(&config("health", 0)).start(world.client.clone()).await.unwrap();
     let addresses = running.addresses();
     assert!(addresses.health.is_some_and(|free| free != address) && addresses.metrics.is_some());
 }
@@ -63,10 +69,10 @@ async fn ask(address: SocketAddr, request: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_does_not_say_what_it_wants_is_hung_up_on() {
+async fn idle_connections_are_closed() {
     let world = World::start().await;
     let operator = Operator::new("listener").controller(Controller::new(idle));
-    let running = operator.start_with(world.client.clone(), &config("health", 0)).await.unwrap();
+    let running = operator.config(&config("health", 0)).start(world.client.clone()).await.unwrap();
     let address = running.addresses().health.unwrap();
     assert_eq!(ask(address, "GET /healthz HTTP/1.1\r\nHost: a\r\n").await, "");
     let answer = ask(address, "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;

@@ -10,6 +10,7 @@ mod dynamic;
 mod electing;
 mod electing_world;
 mod failing;
+mod hanging;
 mod installing;
 mod listening;
 mod manifests;

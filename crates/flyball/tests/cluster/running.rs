@@ -174,7 +174,7 @@ async fn a_configuration_confines_the_operator_to_its_namespaces() {
     let text =
         "namespace: blue\nleaderElection: { enabled: false }\nmetrics: { enabled: false }\nhealth: { enabled: false }";
     let config = flyball::Config::from_yaml(text).unwrap();
-    let _running = operator.start_with(world.client.clone(), &config).await.unwrap();
+    let _running = operator.config(&config).start(world.client.clone()).await.unwrap();
     let blue: k8s_openapi::api::core::v1::Namespace =
         serde_json::from_value(json!({ "metadata": { "name": "blue" } })).unwrap();
     kube::Api::all(world.client.clone()).create(&Default::default(), &blue).await.unwrap();

@@ -84,7 +84,7 @@ impl World {
 
     /// The same, as a configuration says.
     pub async fn run_with(&self, operator: &Operator, config: &Config) -> Running {
-        operator.start_with(self.operators_client(), config).await.unwrap()
+        operator.clone().config(config).start(self.operators_client()).await.unwrap()
     }
 
     fn operators_client(&self) -> Client {
