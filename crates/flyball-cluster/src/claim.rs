@@ -74,15 +74,15 @@ fn is_adoptable(selector: &Selector, meta: &ObjectMeta) -> bool {
 /// Those of a namespace's owners that would adopt an object which belongs to nobody.
 pub(crate) fn adopters<K: Member>(
     object: &ObjectMeta,
-    owners: impl FnOnce() -> Vec<Arc<K>>,
+    owners: impl FnOnce() -> Result<Vec<Arc<K>>>,
     selector_of: fn(&K) -> Option<&LabelSelector>,
-) -> Vec<Key> {
+) -> Result<Vec<Key>> {
     if owner::controller(object).is_some() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let beside = owners().into_iter().filter(|owner| owner.namespace() == object.namespace);
+    let beside = owners()?.into_iter().filter(|owner| owner.namespace() == object.namespace);
     let adopts = |owner: &Arc<K>| selector(selector_of(owner)).is_some_and(|selector| selects(&selector, object));
-    beside.filter(adopts).map(|owner| Key::of(&*owner)).collect()
+    Ok(beside.filter(adopts).map(|owner| Key::of(&*owner)).collect())
 }
 
 /// The cache may not know yet that the owner is being deleted; its children must not be taken along then.

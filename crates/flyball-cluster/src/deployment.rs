@@ -95,7 +95,7 @@ fn status_of(deployment: &Deployment) -> DeploymentStatus {
     deployment.status.clone().unwrap_or_default()
 }
 
-fn adopters(set: Arc<PartialObjectMeta<ReplicaSet>>, cache: Cache) -> Vec<Key> {
+fn adopters(set: Arc<PartialObjectMeta<ReplicaSet>>, cache: Cache) -> Result<Vec<Key>> {
     claim::adopters(&set.metadata, || cache.list::<Deployment>(), selector)
 }
 

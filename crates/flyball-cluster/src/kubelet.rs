@@ -82,7 +82,7 @@ impl Kubelet {
         }
         let grace = Duration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or_default().max(0) as u64);
         if !grace.is_zero() && !pod::has_ended(pod) {
-            if self.timeline.begins(pod, Stage::Ending) && takes_events(pod, ctx) {
+            if self.timeline.begins(pod, Stage::Ending) && takes_events(pod, ctx)? {
                 containers(pod).for_each(|container| {
                     let note = format!("Stopping container {}", container.name);
                     ctx.event(event("Killing", note, container));
@@ -126,7 +126,7 @@ impl Kubelet {
         }
         // Waits until all pods are known, so that no address is given out twice.
         ctx.list::<Pod>().await?;
-        Ok(self.addresses.of(pod, || ctx.cache().list::<Pod>()))
+        self.addresses.of(pod, || ctx.cache().list::<Pod>())
     }
 
     fn forget(&self, key: &Key) {
@@ -136,9 +136,9 @@ impl Kubelet {
 }
 
 /// Whether events about a pod can be written: a namespace that is about to go takes none.
-fn takes_events(pod: &Pod, ctx: &Context) -> bool {
-    let namespace = ctx.cache().get::<PartialObjectMeta<Namespace>>(pod.namespace().unwrap_or_default());
-    namespace.is_some_and(|namespace| !owner::is_terminating(&namespace.metadata))
+fn takes_events(pod: &Pod, ctx: &Context) -> Result<bool> {
+    let namespace = ctx.cache().get::<PartialObjectMeta<Namespace>>(pod.namespace().unwrap_or_default())?;
+    Ok(namespace.is_some_and(|namespace| !owner::is_terminating(&namespace.metadata)))
 }
 
 /// Tells of each container what users know from `kubectl describe`.

@@ -44,7 +44,7 @@ async fn report(set: Arc<ReplicaSet>, ctx: Context) -> Result {
     Ok(Action::await_change())
 }
 
-fn adopters(pod: Arc<PartialObjectMeta<Pod>>, cache: Cache) -> Vec<Key> {
+fn adopters(pod: Arc<PartialObjectMeta<Pod>>, cache: Cache) -> Result<Vec<Key>> {
     claim::adopters(&pod.metadata, || cache.list::<ReplicaSet>(), selector)
 }
 

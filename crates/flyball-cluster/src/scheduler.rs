@@ -27,7 +27,7 @@ async fn schedule(pod: Arc<Pod>, ctx: Context) -> Result {
     }
     let nodes: Vec<Arc<Node>> = ctx.list::<Node>().await?;
     let placed = if fit::asks_for_resources(&spec) {
-        ctx.cache().list::<Pod>()
+        ctx.cache().list::<Pod>()?
     } else {
         Vec::new()
     };
@@ -93,18 +93,18 @@ fn is_waiting(pod: &Pod) -> bool {
 }
 
 /// All pods that wait: a node has changed.
-fn waiting(cache: &Cache) -> Vec<Key> {
-    let pods = cache.list::<Pod>().into_iter();
-    pods.filter(|pod| is_waiting(pod)).map(|pod| Key::of(&*pod)).collect()
+fn waiting(cache: &Cache) -> Result<Vec<Key>> {
+    let pods = cache.list::<Pod>()?.into_iter();
+    Ok(pods.filter(|pod| is_waiting(pod)).map(|pod| Key::of(&*pod)).collect())
 }
 
 /// All pods that wait, if this pod has left and made room.
-fn freed(pod: Arc<Pod>, cache: Cache) -> Vec<Key> {
-    let left = pod::has_ended(&pod) || cache.get::<Pod>(Key::of(&*pod)).is_none();
+fn freed(pod: Arc<Pod>, cache: Cache) -> Result<Vec<Key>> {
+    let left = pod::has_ended(&pod) || cache.get::<Pod>(Key::of(&*pod))?.is_none();
     let made_room = left && pod.spec.as_ref().is_some_and(fit::asks_for_resources);
     if made_room && pod.meta().uid.is_some() {
         waiting(&cache)
     } else {
-        Vec::new()
+        Ok(Vec::new())
     }
 }

@@ -21,7 +21,7 @@ use crate::cache::kind::{Kind, KindId};
 use crate::cache::object::Object;
 use crate::cache::watch::Lists;
 use crate::leader::FencedClient;
-use crate::{Key, Metrics, Selection};
+use crate::{Error, Key, Metrics, Result, Selection};
 use kube::Resource;
 use serde::de::DeserializeOwned;
 use std::{
@@ -33,7 +33,8 @@ use tokio::task::{AbortHandle, JoinHandle};
 /// Cached reads, across all namespaces, of the kinds that an operator declares.
 ///
 /// A reconcile reads through its [`Context`](crate::Context), which also waits until a kind has been listed. This handle
-/// answers from what is there now; it is what [`Controller::watches`](crate::Controller::watches) hands to a mapper.
+/// answers from what is there now; it is what [`Controller::watches`](crate::Controller::watches) hands to a mapper. A read of a
+/// kind that is not declared, by an index that is not declared, or of an object that does not decode, is an error.
 #[derive(Clone)]
 pub struct Cache {
     state: Arc<Mutex<State>>,
@@ -113,25 +114,24 @@ impl Cache {
         Cache { selections: selections.into(), ..self.clone() }
     }
 
-    /// The object of that name, if there is one.
-    pub fn get<K>(&self, key: impl Into<Key>) -> Option<Arc<K>>
+    /// The object of that name, if there is one. Of a namespaced kind the key needs a namespace: [`Key::namespaced`].
+    pub fn get<K>(&self, key: impl Into<Key>) -> Result<Option<Arc<K>>>
     where
         K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
-        let object = self.readable::<K>()?.get(&key.into())?;
-        object.decode().ok()
+        let kind = Kind::of::<K>();
+        let key = key.into().for_kind(&kind).map_err(Error::permanent)?;
+        let found = self.mirror_for(&kind)?.get(&key);
+        Ok(found.map(|object| decode(&kind, &object)).transpose()?)
     }
 
     /// The objects of a kind that an [index](crate::Controller::index) finds by a value, in order of namespace and name.
-    pub fn by_index<K>(&self, index: &str, value: &str) -> Vec<Arc<K>>
+    pub fn by_index<K>(&self, index: &str, value: &str) -> Result<Vec<Arc<K>>>
     where
         K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
-        let found = self.indexed(&Kind::of::<K>(), index, value);
-        let objects = found
-            .inspect_err(|error| tracing::error!(%error, "cached read refused"))
-            .unwrap_or_default();
-        objects.iter().filter_map(|object| object.decode().ok()).collect()
+        let kind = Kind::of::<K>();
+        decode_all(&kind, &self.indexed(&kind, index, value)?)
     }
 
     pub(crate) fn indexed(&self, kind: &Kind, index: &str, value: &str) -> Result<Vec<Arc<Object>>, ReadError> {
@@ -139,13 +139,13 @@ impl Cache {
         found.ok_or_else(|| ReadError::NoIndex { kind: kind.name().into(), name: index.into() })
     }
 
-    /// All objects of a kind, except those that do not decode as `K`, in order of namespace and name.
-    pub fn list<K>(&self) -> Vec<Arc<K>>
+    /// All objects of a kind, in order of namespace and name.
+    pub fn list<K>(&self) -> Result<Vec<Arc<K>>>
     where
         K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
-        let objects = self.readable::<K>().map(|mirror| mirror.list(None)).unwrap_or_default();
-        objects.iter().filter_map(|object| object.decode().ok()).collect()
+        let kind = Kind::of::<K>();
+        decode_all(&kind, &self.mirror_for(&kind)?.list(None))
     }
 
     /// How each watch fares, and how much it has brought, in order of kind.
@@ -157,14 +157,6 @@ impl Cache {
             order(one).cmp(&order(other))
         });
         states
-    }
-
-    fn readable<K>(&self) -> Option<Arc<Mirror>>
-    where
-        K: Resource<DynamicType = (), Scope: 'static>,
-    {
-        let mirror = self.mirror_for(&Kind::of::<K>());
-        mirror.inspect_err(|error| tracing::error!(%error, "cached read refused")).ok()
     }
 
     /// The mirror that can answer reads of `kind` in its form, as this handle selects it.
@@ -279,6 +271,10 @@ fn spawn_watch(
 pub(crate) fn decode<K: DeserializeOwned>(kind: &Kind, object: &Object) -> Result<Arc<K>, ReadError> {
     let failed = |source| ReadError::Decode { kind: kind.name().into(), key: object.key.clone(), source };
     object.decode().map_err(failed)
+}
+
+fn decode_all<K: DeserializeOwned>(kind: &Kind, objects: &[Arc<Object>]) -> Result<Vec<Arc<K>>> {
+    Ok(objects.iter().map(|object| decode(kind, object)).collect::<Result<_, _>>()?)
 }
 
 impl std::fmt::Debug for Cache {

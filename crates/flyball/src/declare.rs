@@ -7,6 +7,7 @@ pub(crate) mod daemon;
 pub(crate) mod dynamic;
 pub(crate) mod error;
 pub(crate) mod key;
+pub(crate) mod mapped;
 pub(crate) mod operator;
 pub(crate) mod predicate;
 pub(crate) mod reconciler;

@@ -1,6 +1,6 @@
 //! Gives each pod an address of its own.
 
-use flyball::Key;
+use flyball::{Key, Result};
 use k8s_openapi::api::core::v1::Pod;
 use std::{
     collections::HashMap,
@@ -23,13 +23,16 @@ struct Used {
 
 impl Addresses {
     /// The address of a pod: the one it has, or the next that is free. `pods` are all pods, asked for once.
-    pub(super) fn of(&self, pod: &Pod, pods: impl FnOnce() -> Vec<Arc<Pod>>) -> String {
+    pub(super) fn of(&self, pod: &Pod, pods: impl FnOnce() -> Result<Vec<Arc<Pod>>>) -> Result<String> {
         let mut used = self.used.lock().expect("nothing panics under this lock");
-        let used = used.get_or_insert_with(|| Used::by(&pods()));
+        let used = match &mut *used {
+            Some(used) => used,
+            none => none.insert(Used::by(&pods()?)),
+        };
         let key = Key::of(pod);
         let address = address_of(pod).or_else(|| used.by_pod.get(&key).copied()).unwrap_or_else(|| used.next());
         used.take(key, address);
-        address.to_string()
+        Ok(address.to_string())
     }
 
     /// Takes back the address of a pod that is gone.
@@ -89,11 +92,12 @@ mod tests {
     #[test]
     fn no_two_pods_have_the_same_address() {
         let addresses = Addresses::default();
-        let known = || vec![pod("before", Some("10.244.0.2"))];
-        assert_eq!(addresses.of(&pod("a", None), known), "10.244.0.3");
-        assert_eq!(addresses.of(&pod("b", None), Vec::new), "10.244.0.4");
-        assert_eq!(addresses.of(&pod("a", None), Vec::new), "10.244.0.3");
+        let known = || Ok(vec![pod("before", Some("10.244.0.2"))]);
+        let none = || Ok(Vec::new());
+        assert_eq!(addresses.of(&pod("a", None), known).unwrap(), "10.244.0.3");
+        assert_eq!(addresses.of(&pod("b", None), none).unwrap(), "10.244.0.4");
+        assert_eq!(addresses.of(&pod("a", None), none).unwrap(), "10.244.0.3");
         addresses.forget(&Key::namespaced("default", "before"));
-        assert_eq!(addresses.of(&pod("before", Some("10.244.0.2")), Vec::new), "10.244.0.2");
+        assert_eq!(addresses.of(&pod("before", Some("10.244.0.2")), none).unwrap(), "10.244.0.2");
     }
 }

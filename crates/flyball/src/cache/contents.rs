@@ -91,6 +91,11 @@ impl Contents {
         Some(self.found(self.indexes.get(name)?.keys(value)))
     }
 
+    /// How many objects are missing in an index because they could not be indexed.
+    pub(super) fn unindexed(&self) -> usize {
+        self.indexes.values().map(Index::failed).sum()
+    }
+
     fn found<'a>(&'a self, keys: Option<&'a BTreeSet<Key>>) -> impl Iterator<Item = &'a Arc<Object>> {
         keys.into_iter().flatten().filter_map(|key| self.get(key))
     }

@@ -36,6 +36,8 @@ pub struct WatchState {
     pub objects: usize,
     /// How many bytes they take, about.
     pub bytes: usize,
+    /// How many of them are missing in an [index](crate::Controller::index) because they do not decode; the log names each.
+    pub unindexed: usize,
 }
 
 /// Whether a kind is listed and watched.

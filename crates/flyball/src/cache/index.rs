@@ -1,24 +1,27 @@
 //! Objects by whatever their author wants to find them by.
 
 use crate::Key;
+use crate::cache::ReadError;
 use crate::cache::object::Object;
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
-/// The values that an object is found by.
-pub(crate) type IndexedBy = Arc<dyn Fn(&Object) -> Vec<String> + Send + Sync>;
+/// The values that an object is found by, unless it does not decode.
+pub(crate) type IndexedBy = Arc<dyn Fn(&Object) -> Result<Vec<String>, ReadError> + Send + Sync>;
 
 pub(super) struct Index {
     by: IndexedBy,
     keys: HashMap<Box<str>, BTreeSet<Key>>,
+    /// Objects that did not decode, or that the author's function panicked on.
+    failed: HashSet<Key>,
 }
 
 impl Index {
     pub(super) fn new(by: IndexedBy) -> Index {
-        Index { by, keys: HashMap::new() }
+        Index { by, keys: HashMap::new(), failed: HashSet::new() }
     }
 
     /// Whether this is the index by that function.
@@ -30,14 +33,27 @@ impl Index {
         self.keys.get(value)
     }
 
+    /// How many objects are missing in it because they could not be indexed.
+    pub(super) fn failed(&self) -> usize {
+        self.failed.len()
+    }
+
     pub(super) fn put(&mut self, object: &Object) {
-        for value in self.values(object) {
+        let values = self.values(object).unwrap_or_else(|error| {
+            tracing::error!(key = %object.key, error, "the object is not in the index");
+            self.failed.insert(object.key.clone());
+            Vec::new()
+        });
+        for value in values {
             self.keys.entry(value.into()).or_default().insert(object.key.clone());
         }
     }
 
     pub(super) fn remove(&mut self, object: &Object) {
-        for value in self.values(object) {
+        if self.failed.remove(&object.key) {
+            return;
+        }
+        for value in self.values(object).unwrap_or_default() {
             let Some(keys) = self.keys.get_mut(&*value) else {
                 continue;
             };
@@ -48,10 +64,10 @@ impl Index {
         }
     }
 
-    /// Authors' code, which must not end the watch: an object that it panics on is not found.
-    fn values(&self, object: &Object) -> Vec<String> {
+    /// Authors' code, which must not end the watch.
+    fn values(&self, object: &Object) -> Result<Vec<String>, String> {
         let values = catch_unwind(AssertUnwindSafe(|| (self.by)(object)));
-        let values = values.inspect_err(|_| tracing::error!(key = %object.key, "an index panicked"));
-        values.unwrap_or_default()
+        let values = values.map_err(|_| "the author's function panicked".to_owned())?;
+        values.map_err(|error| crate::Error::from(error).to_string())
     }
 }

@@ -64,6 +64,8 @@ pub(crate) struct WatchIndex(usize);
 pub(crate) struct Usage {
     pub(crate) objects: usize,
     pub(crate) bytes: usize,
+    /// Objects that are missing in an index.
+    pub(crate) unindexed: usize,
 }
 
 impl Mirror {
@@ -366,7 +368,11 @@ impl Mirror {
     /// How much is held.
     pub(crate) fn usage(&self) -> Usage {
         let state = self.lock();
-        Usage { objects: state.contents.len(), bytes: state.contents.bytes() }
+        Usage {
+            objects: state.contents.len(),
+            bytes: state.contents.bytes(),
+            unindexed: state.contents.unindexed(),
+        }
     }
 
     /// How the watch fares, and how much it has brought.
@@ -386,7 +392,13 @@ impl Mirror {
             watches: health.watches,
             objects: usage.objects,
             bytes: usage.bytes,
+            unindexed: usage.unindexed,
         }
+    }
+
+    /// Whether a watch covers this key: not where the operator is confined to other namespaces.
+    pub(crate) fn watches_key(&self, key: &Key) -> bool {
+        self.watch_of(key).is_some()
     }
 
     /// Whether an object that is not here is known not to be there.

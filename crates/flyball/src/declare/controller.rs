@@ -12,7 +12,9 @@ use crate::declare::reconciler::{self, OnError, Work, erase, erase_on_error};
 use crate::declare::timer::TimerSpec;
 use crate::engine::timer::Schedule;
 use crate::engine::work::Rate;
-use crate::{Action, Backoff, Cache, Context, Election, Error, Key, Predicate, Reconciler, Result, Selection, Trigger};
+use crate::{
+    Action, Backoff, Cache, Context, Election, Error, Key, Mapped, Predicate, Reconciler, Result, Selection, Trigger,
+};
 use kube::{Resource, api::ApiResource};
 use serde::de::DeserializeOwned;
 use std::{marker::PhantomData, sync::Arc, time::Duration};
@@ -90,7 +92,7 @@ impl Indexed {
 }
 
 type Gone = Arc<dyn Fn(&Key) + Send + Sync>;
-type Map = Arc<dyn Fn(&Object, Cache) -> Vec<Key> + Send + Sync>;
+type Map = Arc<dyn Fn(&Object, Cache) -> Result<Vec<Key>> + Send + Sync>;
 
 /// Default of [`Controller::concurrency`]: one slow object delays no other, and any API server bears it.
 const CONCURRENCY: usize = 64;
@@ -212,10 +214,28 @@ impl<K> Controller<K> {
     ///
     /// `map` is given the object as it was and as it is, so that both what it referred to and what it refers to now are
     /// reconciled. For `O` use `PartialObjectMeta` where metadata suffices: less is cached.
+    ///
+    /// `map` answers with keys, or with a [`Result`] of them; see [`Mapped`]. Of a namespaced kind each key needs its
+    /// namespace: a bare name is an error.
+    ///
+    /// ```
+    /// # use flyball::{Action, Cache, Context, Controller, Key, Result};
+    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+    /// # use std::sync::Arc;
+    /// # async fn reconcile(_: Arc<Deployment>, _: Context) -> Result { Ok(Action::await_change()) }
+    /// fn users(map: Arc<ConfigMap>, cache: Cache) -> Result<Vec<Key>> {
+    ///     let name = map.metadata.name.as_deref().unwrap_or_default();
+    ///     let users = cache.by_index::<Deployment>("config-map", name)?;
+    ///     Ok(users.iter().map(|user| Key::of(&**user)).collect())
+    /// }
+    /// let controller = Controller::new(reconcile)
+    ///     .index("config-map", |user: &Deployment| user.metadata.labels.iter().flat_map(|labels| labels.get("config").cloned()).collect())
+    ///     .watches(users);
+    /// ```
     pub fn watches<O, I>(mut self, map: impl Fn(Arc<O>, Cache) -> I + Send + Sync + 'static) -> Controller<K>
     where
         O: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
-        I: IntoIterator<Item = Key>,
+        I: Mapped,
     {
         self.spec.watches(Kind::of::<O>(), map);
         self

@@ -2,7 +2,7 @@
 
 use crate::cache::kind::{Kind, Scope};
 use crate::declare::controller::{Controller, ControllerSpec};
-use crate::{Cache, Key, Predicate, Selection};
+use crate::{Cache, Mapped, Predicate, Selection};
 use kube::{
     Resource,
     api::{ApiResource, DynamicObject},
@@ -55,7 +55,7 @@ impl DynamicKind {
     pub fn watches<O, I>(mut self, map: impl Fn(Arc<O>, Cache) -> I + Send + Sync + 'static) -> DynamicKind
     where
         O: Resource<DynamicType = ApiResource, Scope: 'static> + DeserializeOwned,
-        I: IntoIterator<Item = Key>,
+        I: Mapped,
     {
         let form = Kind::new::<O>(self.kind.resource.clone()).form;
         self.spec.watches(Kind { form, ..self.kind.clone() }, map);

@@ -3,7 +3,7 @@
 use crate::cache::Mirror;
 use crate::engine::queue::Priority;
 use crate::engine::work::WorkQueue;
-use crate::{Key, Why};
+use crate::{Error, Key, Result, Why};
 use std::sync::{Arc, Mutex, Weak};
 
 /// A handle that brings objects into the queue of every controller that [takes it](crate::Controller::triggered_by).
@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex, Weak};
 /// let billing = Trigger::new("billing");
 /// let controller = Controller::new(|_: std::sync::Arc<ConfigMap>, _: Context| async { Ok(Action::await_change()) });
 /// let controller = controller.triggered_by(&billing);
-/// // In the handler of a webhook, or wherever else the news arrive:
-/// billing.reconcile(flyball::Key::namespaced("default", "ada"));
+/// // In the handler of an incoming webhook, for example:
+/// billing.reconcile(flyball::Key::namespaced("default", "ada"))?;
+/// # Ok::<_, flyball::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Trigger {
@@ -39,18 +40,27 @@ impl Trigger {
     }
 
     /// Asks for a reconcile of one object.
-    pub fn reconcile(&self, key: impl Into<Key>) {
-        let key = key.into();
-        self.each(|queue, _| queue.add(key.clone(), Priority::Live, self.why()));
+    ///
+    /// Fails, and asks nothing, if a controller that takes this trigger reconciles a namespaced kind and the key is a bare name,
+    /// or a cluster-scoped kind and the key has a namespace.
+    pub fn reconcile(&self, key: impl Into<Key>) -> Result<()> {
+        let (key, live) = (key.into(), self.live());
+        for (_, mirror) in &live {
+            key.clone().for_kind(mirror.kind()).map_err(Error::permanent)?;
+        }
+        for (queue, _) in &live {
+            queue.add(key.clone(), Priority::Live, self.why());
+        }
+        Ok(())
     }
 
     /// Asks for a reconcile of every object that is cached, after whatever happens meanwhile.
     pub fn reconcile_all(&self) {
-        self.each(|queue, mirror| {
+        for (queue, mirror) in self.live() {
             for object in mirror.list(None) {
                 queue.add(object.key.clone(), Priority::Background, self.why());
             }
-        });
+        }
     }
 
     pub(crate) fn connect(&self, queue: &Arc<WorkQueue>, mirror: &Arc<Mirror>) {
@@ -63,9 +73,10 @@ impl Trigger {
         Why::Asked(self.inner.name.clone())
     }
 
-    fn each(&self, ask: impl Fn(&WorkQueue, &Mirror)) {
-        let queues = self.inner.queues.lock().expect("nothing panics under this lock").clone();
+    /// The controllers that take this trigger and run.
+    fn live(&self) -> Vec<(Arc<WorkQueue>, Arc<Mirror>)> {
+        let queues = self.inner.queues.lock().expect("nothing panics under this lock");
         let live = queues.iter().filter_map(|(queue, mirror)| Some((queue.upgrade()?, mirror.upgrade()?)));
-        live.for_each(|(queue, mirror)| ask(&queue, &mirror));
+        live.collect()
     }
 }

@@ -5,8 +5,9 @@ use crate::cache::object::Object;
 use crate::cache::{Change, Mirror, Subscriber};
 use crate::declare::controller::{ControllerSpec, Watched};
 use crate::engine::queue::Priority;
+use crate::engine::runner::panicked;
 use crate::engine::work::WorkQueue;
-use crate::{Cache, Key, Predicate, Why};
+use crate::{Cache, Key, Predicate, Result, Why};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -27,7 +28,7 @@ pub(crate) fn connect(controller: &ControllerSpec, cache: &Cache, queue: &Arc<Wo
     }
     for watched in &controller.watched {
         let (kind, map) = (&watched.kind, mapping(watched, cache));
-        mirror(kind).subscribe(adding(queue, kind, when(kind), map));
+        mirror(kind).subscribe(adding_mapped(queue, (kind, &controller.kind), when(kind), map));
     }
     if controller.follows_owners {
         cache.subscribe_everywhere(adding_dependents(queue, &own));
@@ -124,13 +125,40 @@ fn adding_owners(queue: &Arc<WorkQueue>, owners: &Arc<Mirror>) -> Subscriber {
     Subscriber { queue: Arc::downgrade(queue), tell: Arc::new(tell) }
 }
 
+/// Adds to the queue what an author's mapper names for an object of another kind as it was and as it is.
+fn adding_mapped(
+    queue: &Arc<WorkQueue>,
+    (watched, own): (&Kind, &Kind),
+    when: Option<Predicate>,
+    map: impl Fn(&Object) -> Result<Vec<Key>> + Send + Sync + 'static,
+) -> Subscriber {
+    let (kind, own): (Arc<str>, _) = (watched.name().into(), own.clone());
+    let tell = move |_: &Mirror, change: &Change, queue: &WorkQueue| {
+        if !wanted(&when, change) {
+            return;
+        }
+        for object in [&change.old, &change.new].into_iter().flatten() {
+            let keys = map(object).unwrap_or_else(|error| {
+                queue.mapper_failed(&kind, &object.key, &error);
+                Vec::new()
+            });
+            for key in keys {
+                match key.for_kind(&own) {
+                    Ok(key) => queue.add(key, change.priority(), change.why().of(&kind, &object.key)),
+                    Err(error) => queue.mapper_failed(&kind, &object.key, &error.into()),
+                }
+            }
+        }
+    };
+    Subscriber { queue: Arc::downgrade(queue), tell: Arc::new(tell) }
+}
+
 /// Authors' code, which must not end the watch that all controllers share.
-fn mapping(watched: &Watched, cache: &Cache) -> impl Fn(&Object, &mut dyn FnMut(Key)) + Send + Sync + 'static {
+fn mapping(watched: &Watched, cache: &Cache) -> impl Fn(&Object) -> Result<Vec<Key>> + Send + Sync + 'static {
     let (map, cache) = (watched.map.clone(), cache.clone());
-    move |object, add| {
+    move |object| {
         let keys = catch_unwind(AssertUnwindSafe(|| map(object, cache.clone())));
-        let keys = keys.inspect_err(|_| tracing::error!(key = %object.key, "a mapper panicked"));
-        keys.unwrap_or_default().into_iter().for_each(add);
+        keys.unwrap_or_else(|panic| Err(panicked("mapper", &*panic)))
     }
 }
 

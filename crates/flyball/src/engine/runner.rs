@@ -239,6 +239,10 @@ impl ControllerLoop {
     /// An object is not here: it is gone, or its kind has not been listed yet.
     fn absent(&self, job: &Job<Key>) {
         let key = &job.key;
+        if !self.mirror.watches_key(key) {
+            tracing::debug!(%key, "ignored: this operator is confined to other namespaces");
+            return self.queue.succeeded(key);
+        }
         if !self.mirror.has_listed(key) {
             self.queue.add_after(key.clone(), UNLISTED_DELAY, job.priority, job.why.clone());
             return;

@@ -2,7 +2,7 @@
 
 use crate::engine::queue::{Ask, Job, Priority, Queue, QueuePosition};
 use crate::metrics::ControllerMetrics;
-use crate::{Key, Why};
+use crate::{Error, Key, Why};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard},
@@ -31,6 +31,21 @@ struct Inner {
     queue: Queue<Key>,
     limit: Option<Limit>,
     failures: HashMap<Key, Failure>,
+    mapper_failure: Option<MapperFailure>,
+}
+
+/// The last time that a mapper failed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MapperFailure {
+    /// The kind of the object that was mapped.
+    pub kind: String,
+    /// Which object.
+    pub key: Key,
+    /// Why its mapper failed.
+    pub error: Arc<str>,
+    /// When.
+    pub at: Instant,
 }
 
 /// Objects whose last reconcile failed, for as long as that is so.
@@ -177,6 +192,24 @@ impl WorkQueue {
         };
         *failure = Failure { count, error, at: Instant::now(), gave_up: false };
         count
+    }
+
+    /// A mapper has failed: what it would have named is not reconciled.
+    pub(crate) fn mapper_failed(&self, kind: &str, key: &Key, error: &Error) {
+        let error = error.to_string();
+        let controller = self.metrics.as_ref().map(|metrics| metrics.mapper_failed(kind));
+        tracing::error!(controller, kind, %key, error, "the mapper failed and triggers no reconcile");
+        self.lock().mapper_failure = Some(MapperFailure {
+            kind: kind.into(),
+            key: key.clone(),
+            error: shortened(&error).into(),
+            at: Instant::now(),
+        });
+    }
+
+    /// The last failure of a mapper.
+    pub(crate) fn mapper_failure(&self) -> Option<MapperFailure> {
+        self.lock().mapper_failure.clone()
     }
 
     /// No retry follows the last failure.

@@ -14,6 +14,7 @@ use std::{
 use tokio::time::Instant;
 
 use crate::metrics::family::FloatGauge;
+use crate::metrics::instruments::Counters;
 
 /// Handles to a controller's metrics.
 #[derive(Clone)]
@@ -22,6 +23,8 @@ pub(crate) struct ControllerMetrics {
 }
 
 struct Handles {
+    name: Box<str>,
+    mapper_errors: Counters<2>,
     results: [(Counter, Counter); RESULTS.len()],
     errors: (Counter, Counter),
     terminal: Counter,
@@ -80,6 +83,8 @@ impl ControllerMetrics {
             (instruments.reconciles.with(labels), instruments.runtime_reconciles.with(labels))
         };
         let handles = Handles {
+            name: name.into(),
+            mapper_errors: instruments.mapper_errors.clone(),
             results: RESULTS.map(result),
             errors: (instruments.errors.with([name]), instruments.runtime_errors.with([name])),
             terminal: instruments.runtime_terminal_errors.with([name]),
@@ -147,6 +152,13 @@ impl ControllerMetrics {
     /// A reconcile took too long; it also ended in an error.
     pub(crate) fn timed_out(&self) {
         self.handles.timeouts.inc();
+    }
+
+    /// A mapper failed on an object of this kind. Answers with the controller's name.
+    pub(crate) fn mapper_failed(&self, kind: &str) -> &str {
+        let Handles { name, mapper_errors, .. } = &*self.handles;
+        mapper_errors.with([name, kind]).inc();
+        name
     }
 
     /// Says how long the reconciles of now have run.

@@ -32,7 +32,7 @@ impl Collector for Process {
         cpu.encode(encoder.encode_descriptor("process_cpu_seconds", help, None, cpu.metric_type())?)?;
         for (name, help, value) in [
             ("process_resident_memory_bytes", "Memory of this process", usage.resident_bytes),
-            ("process_virtual_memory_bytes", "Addresses of this process", usage.virtual_bytes),
+            ("process_virtual_memory_bytes", "Virtual memory size in bytes", usage.virtual_bytes),
             ("process_start_time_seconds", "When this process began, since 1970", usage.start_seconds),
             ("process_open_fds", "Files and sockets that are open", usage.open_files),
             ("process_max_fds", "Files and sockets that may be open", usage.most_files),

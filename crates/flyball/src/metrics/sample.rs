@@ -25,7 +25,12 @@ struct Status {
 impl Instruments {
     /// Looks at the operators and sets the gauges by what is there.
     pub(super) fn sample(&self, operators: &[Arc<Runtime>]) {
-        for gauges in [&self.cache_objects, &self.cache_bytes, &self.cache_synced] {
+        for gauges in [
+            &self.cache_objects,
+            &self.cache_bytes,
+            &self.cache_synced,
+            &self.cache_unindexed,
+        ] {
             gauges.clear();
         }
         for gauges in [&self.resources, &self.phases, &self.depth] {
@@ -52,6 +57,7 @@ impl Instruments {
             let (kind, usage) = (mirror.kind().name(), mirror.usage());
             self.cache_objects.with([kind]).inc_by(usage.objects as f64);
             self.cache_bytes.with([kind]).inc_by(usage.bytes as f64);
+            self.cache_unindexed.with([kind]).inc_by(usage.unindexed as f64);
             if !mirror.health().is_well() {
                 ill.insert(kind);
             }

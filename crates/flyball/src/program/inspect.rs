@@ -2,6 +2,7 @@
 
 use crate::engine::queue::{Priority, QueuePosition};
 use crate::engine::runtime::{ControllerHandle, Runtime};
+use crate::engine::work::MapperFailure;
 use crate::{Cache, Key, Running, Why};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -24,6 +25,8 @@ pub struct QueueState {
     pub objects: Vec<Queued>,
     /// Objects whose last reconcile failed, as many as were asked for, in order.
     pub failing: Vec<Failing>,
+    /// The last failure of a mapper of [`Controller::watches`](crate::Controller::watches).
+    pub mapper_failure: Option<MapperFailure>,
 }
 
 /// One object in a queue.
@@ -118,5 +121,6 @@ fn state(handle: &ControllerHandle, most: usize) -> QueueState {
         running,
         objects: objects.collect(),
         failing: failing.collect(),
+        mapper_failure: handle.queue.mapper_failure(),
     }
 }

@@ -14,6 +14,7 @@ mod hanging;
 mod installing;
 mod listening;
 mod manifests;
+mod mapping;
 mod measuring;
 mod objects;
 mod optional;

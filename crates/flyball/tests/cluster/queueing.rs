@@ -135,14 +135,14 @@ async fn a_predicate_on_a_kind_that_triggers_nothing_is_refused() {
 async fn news_from_outside_trigger_one_object_or_all() {
     let world = World::start().await;
     let billing = Trigger::new("billing");
-    billing.reconcile(Key::namespaced("default", "nobody listens yet"));
+    billing.reconcile(Key::namespaced("default", "before")).unwrap();
     let (controller, mut runs) = telling(calm);
     let running = world.run(&Operator::new("triggered").controller(controller.triggered_by(&billing))).await;
     for name in ["ada", "bob"] {
         world.create(config_map(name, "a", "1")).await;
     }
     ran(&mut runs).await;
-    billing.reconcile(Key::namespaced("default", "bob"));
+    billing.reconcile(Key::namespaced("default", "bob")).unwrap();
     assert_eq!(ran(&mut runs).await, ["bob: asked by billing"]);
     billing.reconcile_all();
     assert_eq!(ran(&mut runs).await, ["ada: asked by billing", "bob: asked by billing"]);

@@ -311,7 +311,7 @@ async fn objects_are_found_by_an_index_that_follows_them() {
         secrets.delete("before", &Default::default()).await?;
         look().await?;
         let refusal = ctx.by_index::<Secret>("town", "x").await.unwrap_err().to_string();
-        Ok(json!([seen, refusal, ctx.cache().by_index::<Secret>("team", "red").len()]))
+        Ok(json!([seen, refusal, ctx.cache().by_index::<Secret>("team", "red")?.len()]))
     })
     .await;
     let found = json!([["before", "own"], [], ["before"], ["own"], [], ["own"]]);

@@ -65,9 +65,10 @@ async fn what_an_object_referred_to_and_what_it_refers_to_now_are_both_reconcile
 async fn a_mapper_reads_the_cache_and_its_panics_end_nothing() {
     let world = World::start().await;
     let (controller, mut told) = telling();
-    let everything = |secret: Arc<Secret>, cache: Cache| {
+    let everything = |secret: Arc<Secret>, cache: Cache| -> Result<_> {
         assert_ne!(secret.name_any(), "poison");
-        cache.list::<ConfigMap>().iter().map(|map| Key::of(&**map)).collect::<Vec<_>>()
+        let maps = cache.list::<ConfigMap>()?;
+        Ok(maps.iter().map(|map| Key::of(&**map)).collect::<Vec<_>>())
     };
     let _running = world.run(&Operator::new("watcher").controller(controller.watches(everything))).await;
     world.create(config_map("ada", "a", "1")).await;

@@ -4,7 +4,7 @@ use crate::cache::decode;
 use crate::cache::kind::{Kind, KindId};
 use crate::cache::object::Object;
 use crate::declare::controller::{ControllerSpec, Indexed, Watched};
-use crate::{Cache, Key, Selection};
+use crate::{Cache, Mapped, Selection};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
@@ -26,17 +26,11 @@ impl ControllerSpec {
     pub(crate) fn watches<O, I>(&mut self, kind: Kind, map: impl Fn(Arc<O>, Cache) -> I + Send + Sync + 'static)
     where
         O: DeserializeOwned,
-        I: IntoIterator<Item = Key>,
+        I: Mapped,
     {
-        let (kind, name) = (self.selected(kind), self.name.clone());
+        let kind = self.selected(kind);
         let watched = kind.clone();
-        let map = move |object: &Object, cache: Cache| match decode::<O>(&watched, object) {
-            Ok(object) => map(object, cache).into_iter().collect(),
-            Err(error) => {
-                tracing::error!(controller = name, %error, "a watched object does not decode and triggers no reconcile");
-                Vec::new()
-            }
-        };
+        let map = move |object: &Object, cache: Cache| map(decode::<O>(&watched, object)?, cache).into_keys();
         self.watched.push(Watched { kind, map: Arc::new(map) });
     }
 
@@ -48,14 +42,8 @@ impl ControllerSpec {
     ) {
         let kind = self.selected(kind);
         self.read.push(kind.clone());
-        let (indexed, index) = (kind.clone(), name.clone());
-        let by = Arc::new(move |object: &Object| match decode::<C>(&indexed, object) {
-            Ok(object) => by(&object),
-            Err(error) => {
-                tracing::error!(index, %error, "an object does not decode and is not in the index");
-                Vec::new()
-            }
-        });
+        let indexed = kind.clone();
+        let by = Arc::new(move |object: &Object| Ok(by(&*decode::<C>(&indexed, object)?)));
         self.indexes.push(Indexed { kind, name, by });
     }
 

@@ -111,7 +111,17 @@ async fn errors(State(operator): State<Arc<Runtime>>, Query(which): Query<Which>
             })
         })
     });
-    Json(failing.collect::<Vec<_>>()).into_response()
+    let mappers = queues.iter().filter(|queue| which.names(&queue.controller)).filter_map(|queue| {
+        let failure = queue.mapper_failure.as_ref()?;
+        Some(json!({
+            "controller": queue.controller,
+            "mapper": failure.kind,
+            "object": failure.key.to_string(),
+            "error": &*failure.error,
+            "secondsAgo": seconds(failure.at, Instant::now()),
+        }))
+    });
+    Json(failing.chain(mappers).collect::<Vec<_>>()).into_response()
 }
 
 async fn caches(State(operator): State<Arc<Runtime>>) -> Response {
