@@ -2,6 +2,7 @@
 
 mod attributes;
 mod chain;
+mod escalation;
 mod namespace_lifecycle;
 mod priority;
 mod service_account;

@@ -1,5 +1,7 @@
 //! What every cluster has from the start.
 
+mod rbac;
+
 use crate::authn::user::{SYSTEM_MASTERS, User};
 use crate::endpoints;
 use crate::registry::Kind;
@@ -30,7 +32,8 @@ pub(crate) async fn seed(server: &ApiServer) -> Result<()> {
         "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]});
     let service = json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels}, "spec": spec});
-    create(server, "/api/v1/namespaces/default/services", &service).await
+    create(server, "/api/v1/namespaces/default/services", &service).await?;
+    rbac::seed(server).await
 }
 
 async fn create(server: &ApiServer, path: &str, object: &Value) -> Result<()> {

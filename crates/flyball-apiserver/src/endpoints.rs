@@ -45,7 +45,7 @@ pub(crate) async fn handle(request: &ResourceRequest) -> Result<ApiResponse> {
     match request.target.verb {
         Verb::Create => match request.kind.spec.create {
             Create::Store => create::create(request).await,
-            Create::Review => review::answer(request),
+            Create::Review => review::answer(request).await,
             Create::Binding => binding::bind_named(request).await,
         },
         Verb::Get => get::get(request).await,

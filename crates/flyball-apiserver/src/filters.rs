@@ -17,6 +17,7 @@ use crate::encoding::output;
 use crate::http::body::Body;
 use crate::request::context::RequestContext;
 use crate::status::Status;
+use ::http::HeaderValue;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -124,4 +125,13 @@ fn context_mut(request: &mut Request) -> &mut RequestContext {
 /// The response to a request that a filter does not pass on.
 fn refuse(request: &Request, status: &Status) -> Response {
     output::refuse(request.headers(), &context(request).info.query, status)
+}
+
+/// The same, with the header that keeps browsers from guessing its type.
+fn refuse_without_sniffing(request: &Request, status: &Status) -> Response {
+    let mut response = refuse(request, status);
+    response
+        .headers_mut()
+        .insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    response
 }

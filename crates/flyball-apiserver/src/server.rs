@@ -1,6 +1,7 @@
 //! The API server: a value that handles requests. Its state is in the store; the registry is derived from it.
 
 use crate::authn::user::User;
+use crate::authz::rbac::Rbac;
 use crate::bootstrap;
 use crate::client::InProcessClient;
 use crate::clock::Clock;
@@ -33,6 +34,7 @@ pub(crate) struct Inner {
     limits: Limits,
     writes: Writes,
     registry: Registry,
+    rbac: Rbac,
     clock: Clock,
     frames: EncodedEventCache,
     crds: OnceLock<crd::Controller>,
@@ -62,6 +64,7 @@ impl ApiServer {
             options,
             writes: Writes::default(),
             registry,
+            rbac: Rbac::default(),
             clock: Clock::start(),
             frames: EncodedEventCache::default(),
             crds: OnceLock::new(),
@@ -85,6 +88,11 @@ impl ApiServer {
     /// The kinds that are served.
     pub fn registry(&self) -> &Registry {
         &self.0.registry
+    }
+
+    /// The roles and bindings that are in force.
+    pub(crate) fn rbac(&self) -> &Rbac {
+        &self.0.rbac
     }
 
     /// The server's clock.

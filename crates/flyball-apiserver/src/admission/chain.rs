@@ -2,6 +2,7 @@
 // apiserver/pkg/admission/chain.go
 
 use crate::admission::Attributes;
+use crate::admission::escalation::EscalationCheck;
 use crate::admission::namespace_lifecycle::NamespaceLifecycle;
 use crate::admission::priority::Priority;
 use crate::admission::service_account::ServiceAccount;
@@ -14,6 +15,7 @@ static PLUGINS: &[&dyn Plugin] = &[
     &NamespaceLifecycle,
     &ServiceAccount,
     &Priority,
+    &EscalationCheck,
     #[cfg(test)]
     &tests::Recorder,
 ];

@@ -11,6 +11,11 @@ pub const SYSTEM_UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The name of the user that requests without credentials have.
 pub const SYSTEM_ANONYMOUS: &str = "system:anonymous";
 
+/// The group of all service accounts.
+pub const SYSTEM_SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
+/// The group of all nodes.
+pub const NODES: &str = "system:nodes";
+
 /// A user, with what authorization and audit need to know of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
@@ -37,6 +42,20 @@ impl User {
     /// The user who may do everything.
     pub fn admin() -> User {
         User::new("admin", [SYSTEM_MASTERS])
+    }
+
+    /// A service account.
+    pub fn service_account(namespace: &str, name: &str) -> User {
+        let groups = User::service_account_groups(namespace);
+        User::new(format!("system:serviceaccount:{namespace}:{name}"), groups)
+    }
+
+    /// The groups of every service account of a namespace.
+    pub(crate) fn service_account_groups(namespace: &str) -> Vec<String> {
+        vec![
+            SYSTEM_SERVICE_ACCOUNTS.to_owned(),
+            format!("{SYSTEM_SERVICE_ACCOUNTS}:{namespace}"),
+        ]
     }
 
     /// The user of requests without credentials.

@@ -1,19 +1,15 @@
 //! Refuses with 403 what the user is not allowed to do.
 // apiserver/pkg/endpoints/filters/authorization.go
 
-use crate::authz;
-use crate::filters::{Next, Request, Response, context, refuse};
-use http::HeaderValue;
+use crate::authz::Access;
+use crate::filters::{Next, Request, Response, context, refuse_without_sniffing};
 
 pub(super) async fn filter(request: Request, next: Next) -> Response {
     let context = context(&request);
-    match authz::authorize(&context.user, &context.info) {
+    let verb = context.info.verb();
+    let access = Access::of(&context.user, &context.info, &verb);
+    match context.server.require_access(&access).await {
         Ok(()) => next.run(request).await,
-        Err(status) => {
-            let mut response = refuse(&request, &status);
-            let nosniff = HeaderValue::from_static("nosniff");
-            response.headers_mut().insert("x-content-type-options", nosniff);
-            response
-        }
+        Err(status) => refuse_without_sniffing(&request, &status),
     }
 }

@@ -7,7 +7,7 @@ mod preconditions;
 use crate::admission::{self, Attributes, Operation, Options};
 use crate::crd;
 use crate::kinds::spec::Allocation;
-use crate::registry::generic::Tries;
+use crate::registry::generic::{Tries, after_commit};
 use crate::registry::{Kind, object, service_allocator};
 use crate::request::context::ResourceRequest;
 use crate::request::options::DeleteOptions;
@@ -82,7 +82,7 @@ impl<'a> Delete<'a> {
         let Some(result) = execute(&request.server, kind, entry, live, plan, with).await? else {
             return Ok(None);
         };
-        crd::wait_until_reconciled(request, &name).await;
+        after_commit(request, &name, result.revision()).await;
         Ok(Some(result.response(kind, options)))
     }
 
@@ -195,6 +195,12 @@ impl DeletePlan {
 }
 
 impl DeleteResult {
+    /// The revision at which the object was marked or removed.
+    fn revision(&self) -> u64 {
+        let (DeleteResult::Pending(object) | DeleteResult::Deleted(object)) = self;
+        object::text(object, "resourceVersion").parse().unwrap_or_default()
+    }
+
     fn response(self, kind: &Arc<Kind>, options: &DeleteOptions) -> ApiResponse {
         let shown = |code: StatusCode, object: &Value| {
             let object = object::encode_unstored(object);

@@ -5,6 +5,8 @@
 mod tries;
 
 use crate::admission::{self, Attributes, Operation, Options};
+use crate::authz::Access;
+use crate::authz::rbac;
 use crate::crd;
 use crate::endpoints::Subresource;
 use crate::kinds::spec::{Allocation, Delay};
@@ -105,7 +107,12 @@ impl<'a> Write<'a> {
             };
             let attempt = match &entry {
                 Some(entry) => self.try_update(entry, &transform).await?,
-                None => self.try_create(transform(None)?.ok_or_else(|| request.not_found())?).await?,
+                None => {
+                    let object = transform(None)?.ok_or_else(|| request.not_found())?;
+                    let create = Access::of(&request.user, &request.info, "create");
+                    request.server.require_access(&create).await?;
+                    self.try_create(object).await?
+                }
             };
             match attempt {
                 Attempt::Done(response) => return Ok(response),
@@ -158,7 +165,7 @@ impl<'a> Write<'a> {
         match request.store().commit(ops).await {
             Ok(committed) => {
                 let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
-                crd::wait_until_reconciled(request, &name).await;
+                after_commit(request, &name, entry.revision).await;
                 Ok(self.created(request.kind.convert_from_storage(&entry.value, entry.revision)))
             }
             Err(Error::Conflict { key: other, current, .. }) if other == key => Ok(exists(name, current)),
@@ -290,21 +297,29 @@ impl<'a> Write<'a> {
         };
         let depends_on = last.is_none().then(|| crd::require_definition(&request.kind)).flatten();
         let ops = std::iter::once(op).chain(requirements).chain(allocations).chain(depends_on).collect();
-        let object = match request.store().commit(ops).await {
-            Ok(committed) => last.unwrap_or_else(|| {
-                let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
-                request.kind.convert_from_storage(&entry.value, entry.revision)
-            }),
+        let committed = match request.store().commit(ops).await {
+            Ok(committed) => committed,
             Err(Error::Conflict { key, .. }) => return self.conflict(&key).await,
             Err(error) => return request.store_failed(error),
         };
-        crd::wait_until_reconciled(request, request.name()).await;
-        Ok(self.updated(object))
+        after_commit(request, request.name(), committed.revision).await;
+        Ok(self.updated(last.unwrap_or_else(|| {
+            let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
+            request.kind.convert_from_storage(&entry.value, entry.revision)
+        })))
     }
 
     fn updated(&self, object: Bytes) -> Attempt {
         let (code, kind) = (StatusCode::OK, self.request.kind.clone());
         Attempt::Done(ApiResponse::Object { code, kind, object })
+    }
+}
+
+/// Waits until the server itself acts on what is stored now: on a definition, a role or a binding.
+pub(crate) async fn after_commit(request: &ResourceRequest, name: &str, revision: u64) {
+    crd::wait_until_reconciled(request, name).await;
+    if *request.kind.resource.group == *rbac::GROUP {
+        request.server.rbac().reached(revision).await;
     }
 }
 

@@ -222,6 +222,13 @@ enum Plus {
     Itself,
 }
 
+/// Decodes percent-encoded bytes; none if an escape is malformed.
+pub(crate) fn percent_decode(text: &str) -> Option<String> {
+    let is_hex = |escape: &str| escape.get(..2).is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let is_valid = text.split('%').skip(1).all(is_hex);
+    is_valid.then(|| decode(text, Plus::Itself))
+}
+
 fn decode(text: &str, plus: Plus) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

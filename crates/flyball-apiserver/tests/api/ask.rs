@@ -6,9 +6,9 @@ use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 
-/// An API server, and a short way to ask it.
+/// An API server, and a short way to send it requests as a user.
 #[derive(Clone)]
-pub struct Server(pub ApiServer);
+pub struct Server(pub ApiServer, User);
 
 /// What it answered.
 #[derive(Debug)]
@@ -24,7 +24,12 @@ impl Server {
     }
 
     pub async fn over(store: Store) -> Server {
-        Server(ApiServer::start(store).await.unwrap())
+        Server(ApiServer::start(store).await.unwrap(), User::admin())
+    }
+
+    /// The same server, asked by another user.
+    pub fn by(&self, user: User) -> Server {
+        Server(self.0.clone(), user)
     }
 
     pub fn client(&self) -> kube::Client {
@@ -70,14 +75,23 @@ impl Server {
     }
 
     pub async fn raw(&self, method: Method, path: &str, content_type: &str, body: &str) -> Response<Body> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type)
-            .header("user-agent", "tester/1.0")
+        self.with_headers(method, path, &[("content-type", content_type)], body).await
+    }
+
+    pub async fn with_headers(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response<Body> {
+        let request = Request::builder().method(method).uri(path).header("user-agent", "tester/1.0");
+        let request = headers
+            .iter()
+            .fold(request, |request, (name, value)| request.header(*name, *value))
             .body(Full::new(bytes::Bytes::from(body.to_owned())))
             .unwrap();
-        self.0.as_user(User::admin()).respond(request).await
+        self.0.as_user(self.1.clone()).respond(request).await
     }
 
     /// Opens a watch.

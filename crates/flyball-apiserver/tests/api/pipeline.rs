@@ -31,7 +31,7 @@ async fn text(response: Response<flyball_apiserver::Body>) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_in_the_process_is_the_user_it_names() {
-    let Server(server) = Server::start().await;
+    let server = Server::start().await.0;
 
     let anonymous = server.respond(request(Method::GET, MAPS)).await;
     let ada = server.as_user(User::new("ada", ["staff"])).respond(request(Method::GET, MAPS)).await;
@@ -52,7 +52,7 @@ async fn a_caller_in_the_process_is_the_user_it_names() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_takes_too_long_is_answered_with_504() {
-    let Server(server) = Server::start().await;
+    let server = Server::start().await.0;
     let admin = server.as_user(User::admin());
     for (query, seconds) in [("", 60), ("?timeout=5s", 5), ("?timeout=0", 60), ("?timeout=2h", 60)] {
         let started = Instant::now();
@@ -172,7 +172,7 @@ async fn an_audit_sink_sees_the_stages_of_every_request() {
 
 #[tokio::test(start_paused = true)]
 async fn an_audit_id_is_made_if_the_client_names_none() {
-    let Server(server) = Server::start().await;
+    let server = Server::start().await.0;
 
     let refused = server.respond(request(Method::GET, MAPS)).await;
 
