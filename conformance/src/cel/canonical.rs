@@ -29,6 +29,7 @@ pub fn canonical(value: &Value<'_>) -> Result<Json, EvalError> {
         Value::Optional(None) => json!({"optional": []}),
         Value::Optional(Some(value)) => json!({"optional": [canonical(value)?]}),
         Value::Type(kind) => json!({"type": kind.runtime_name()}),
+        Value::Message(message) => json!({"opaque": message.type_name()}),
         Value::Opaque(opaque) => json!({"opaque": opaque.type_of().runtime_name()}),
     })
 }

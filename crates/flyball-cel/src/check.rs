@@ -6,6 +6,7 @@ mod literal;
 
 use crate::ast::{Comprehension, ExprId, ExprKind, Literal, Tree};
 use crate::env::Env;
+use crate::library::well_known::{self, WellKnown};
 use crate::source::Issues;
 use crate::typing::Type;
 use assign::Substitution;
@@ -152,12 +153,14 @@ impl Checker<'_> {
             let local = self.scopes.iter().rev().find(|(known, _)| *known == candidate);
             let variable = || self.env.variables.get(&candidate).cloned();
             let object = || {
-                let known = self.env.objects.contains_key(&candidate);
+                let known = self.env.is_object(&candidate) || &*candidate == well_known::ANY;
                 known.then(|| Type::of_type(Type::Struct(candidate.clone())))
             };
+            let message = || WellKnown::named(&candidate).map(|message| Type::of_type(message.result()));
+            let constant = || (&*candidate == well_known::NULL_VALUE).then_some(Type::Int);
             let type_name = || self.env.type_names.get(&candidate).map(|kind| Type::of_type(kind.clone()));
-            let found = local.map(|(_, kind)| kind.clone()).or_else(variable).or_else(object).or_else(type_name);
-            if let Some(kind) = found {
+            let found = local.map(|(_, kind)| kind.clone()).or_else(variable).or_else(object).or_else(message);
+            if let Some(kind) = found.or_else(type_name).or_else(constant) {
                 return Some((candidate, kind));
             }
         }
@@ -201,7 +204,7 @@ impl Checker<'_> {
         };
         let result = match &target {
             Type::Map(_, value) => (**value).clone(),
-            Type::Struct(name) => self.object_field(id, self.tree.expr(id).offset, name, field),
+            Type::Struct(name) => self.object_field(self.tree.expr(id).offset, name, field),
             Type::Var(_) | Type::Param(_) => {
                 self.assignable(&Type::Dyn, &target);
                 Type::Dyn
@@ -215,13 +218,19 @@ impl Checker<'_> {
         if is_optional { Type::optional(result) } else { result }
     }
 
-    fn object_field(&mut self, _id: ExprId, offset: u32, object: &str, field: &str) -> Type {
-        let Some(found) = self.env.objects.get(object) else {
-            self.report_at(offset, format!("unexpected failed resolution of '{object}'"));
-            return Type::Error;
+    fn object_field(&mut self, offset: u32, object: &str, field: &str) -> Type {
+        let message = WellKnown::named(object);
+        let found = match (self.env.objects.get(object), message) {
+            (Some(found), _) => found.fields.get(field).cloned(),
+            (None, Some(message)) => message.field(field),
+            (None, None) if self.env.is_open_message(object) || object == well_known::ANY => Some(Type::Dyn),
+            (None, None) => {
+                self.report_at(offset, format!("unexpected failed resolution of '{object}'"));
+                return Type::Error;
+            }
         };
-        match found.fields.get(field) {
-            Some(kind) => kind.clone(),
+        match found {
+            Some(kind) => kind,
             None => {
                 self.report_at(offset, format!("undefined field '{field}'"));
                 Type::Error

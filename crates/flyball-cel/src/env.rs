@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub struct ObjectType {
     /// The type of each field, by its name in expressions.
     pub fields: HashMap<Arc<str>, Type>,
+    /// Whether expressions may make values of it.
+    pub(crate) has_literals: bool,
 }
 
 /// What an expression may use. Cheap to clone and to extend: what is shared is behind reference counts.
@@ -39,6 +41,8 @@ pub struct Env {
     pub(crate) syntax: Arc<Syntax>,
     pub(crate) variables: HashMap<Arc<str>, Type>,
     pub(crate) objects: HashMap<Arc<str>, Arc<ObjectType>>,
+    /// Names of message types that take any field, as do all types whose names begin with one of these and a dot.
+    pub(crate) open_messages: Vec<Arc<str>>,
     pub(crate) type_names: HashMap<Arc<str>, Type>,
     pub(crate) container: Arc<str>,
     pub(crate) options: Options,
@@ -64,6 +68,7 @@ impl Env {
             syntax: Arc::default(),
             variables: HashMap::new(),
             objects: HashMap::new(),
+            open_messages: Vec::new(),
             type_names: HashMap::new(),
             container: "".into(),
             options: Options::default(),
@@ -86,12 +91,57 @@ impl Env {
         self
     }
 
-    /// Declares an object type and its fields.
+    /// Declares an object type and its fields. Expressions receive values of it and cannot make them.
     #[must_use]
-    pub fn object<'n>(mut self, name: &str, fields: impl IntoIterator<Item = (&'n str, Type)>) -> Env {
-        let fields = fields.into_iter().map(|(name, kind)| (name.into(), kind)).collect();
-        self.objects.insert(name.into(), Arc::new(ObjectType { fields }));
+    pub fn object<'n>(self, name: &str, fields: impl IntoIterator<Item = (&'n str, Type)>) -> Env {
+        self.declare(name, fields, false)
+    }
+
+    /// Declares a type whose values are [`Message`]s that expressions make, as in `Name{field: value}`.
+    ///
+    /// [`Message`]: crate::value::Message
+    #[must_use]
+    pub fn message<'n>(self, name: &str, fields: impl IntoIterator<Item = (&'n str, Type)>) -> Env {
+        self.declare(name, fields, true)
+    }
+
+    /// Declares message types without declared fields: this name, and every name that begins with it and a dot.
+    ///
+    /// ```
+    /// use flyball_cel::{Bindings, Env};
+    ///
+    /// let env = Env::kubernetes().open_messages("Object");
+    /// let program = env.compile("Object{spec: Object.spec{replicas: 3}}").expect("valid");
+    /// let value = program.evaluate(&Bindings::new()).expect("a message");
+    /// assert_eq!(value.to_json().expect("JSON").to_string(), r#"{"spec":{"replicas":3}}"#);
+    /// ```
+    #[must_use]
+    pub fn open_messages(mut self, name: &str) -> Env {
+        self.open_messages.push(name.into());
         self
+    }
+
+    fn declare<'n>(mut self, name: &str, fields: impl IntoIterator<Item = (&'n str, Type)>, has_literals: bool) -> Env {
+        let fields = fields.into_iter().map(|(name, kind)| (name.into(), kind)).collect();
+        self.objects.insert(name.into(), Arc::new(ObjectType { fields, has_literals }));
+        self
+    }
+
+    /// Adds a library.
+    #[must_use]
+    pub fn library(mut self, library: Library) -> Env {
+        library.install(&mut self);
+        self
+    }
+
+    pub(crate) fn is_object(&self, name: &str) -> bool {
+        self.objects.contains_key(name) || self.is_open_message(name)
+    }
+
+    pub(crate) fn is_open_message(&self, name: &str) -> bool {
+        let is_below =
+            |root: &str| name.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        self.open_messages.iter().any(|root| is_below(root))
     }
 
     /// Resolves names within this namespace first.

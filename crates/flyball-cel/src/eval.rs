@@ -8,10 +8,10 @@ pub use error::{ErrorKind, EvalError};
 
 use crate::cost::{LIST_COST, MAP_COST, STRUCT_COST};
 use crate::decl::Native;
-use crate::program::{Activation, Call, Dispatch, ListNode, MapNode, Node, Program, StructNode};
+use crate::program::{Activation, Call, Dispatch, ListNode, MapNode, MessageKind, Node, Program, StructNode};
 use crate::typing::Type;
 use crate::value::map::{Entries, Key};
-use crate::value::{Map, Value, equal};
+use crate::value::{Map, Message, Value, equal};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -287,7 +287,7 @@ impl<'a, 'r> Machine<'a, 'r> {
     }
 
     /// Charges for a list, map or message, also if making it failed.
-    fn constructed(&mut self, made: Result<(), EvalError>, cost: u64) -> Result<(), EvalError> {
+    fn constructed<T>(&mut self, made: Result<T, EvalError>, cost: u64) -> Result<T, EvalError> {
         match made {
             Err(error) if error.is_cancelled() => Err(error),
             made => self.charge(cost).and(made),
@@ -313,21 +313,37 @@ impl<'a, 'r> Machine<'a, 'r> {
     }
 
     fn message(&mut self, message: &'a StructNode) -> Outcome<'a> {
-        let mut entries = Entries::default();
-        let made = message.fields.iter().try_for_each(|(name, value, optional)| {
-            let key = Value::text(name);
-            match (self.eval(value)?, optional) {
-                (value, false) => entries.insert(key, value),
-                (Value::Optional(Some(value)), true) => entries.insert(key, (*value).clone()),
-                (Value::Optional(None), true) => entries.remove(&key),
+        let mut fields: Vec<(Arc<str>, Value<'a>)> = Vec::with_capacity(message.fields.len());
+        let set = message.fields.iter().try_for_each(|(name, value, optional)| {
+            let value = self.eval(value)?;
+            fields.retain(|(known, _)| known != name);
+            match (value, optional) {
+                (value, false) => fields.push((name.clone(), value)),
+                (Value::Optional(value), true) => fields.extend(value.map(|value| (name.clone(), (*value).clone()))),
                 (value, true) => {
-                    let message = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
-                    Err(EvalError::new(message))
+                    let message = format!("cannot initialize optional entry '{name}' from non-optional value {value}");
+                    return Err(EvalError::new(message));
                 }
             }
+            Ok(())
         });
-        self.constructed(made, STRUCT_COST)?;
-        Ok(Value::Map(Map::Named(message.name.clone(), Arc::new(entries))))
+        let made = set.and_then(|()| self.make(&message.kind, fields));
+        self.constructed(made, STRUCT_COST)
+    }
+
+    fn make(&mut self, kind: &MessageKind, fields: Vec<(Arc<str>, Value<'a>)>) -> Outcome<'a> {
+        match kind {
+            MessageKind::WellKnown(message) => {
+                let mut left = MAX_COPIED.saturating_sub(self.copied);
+                let made = message.make(fields, &mut left);
+                self.copied = MAX_COPIED - left;
+                made
+            }
+            MessageKind::Declared(name, declared) => {
+                Message::new(name.clone(), declared.clone(), fields).map(|message| Value::Message(Arc::new(message)))
+            }
+            MessageKind::Received(name) => Err(EvalError::new(format!("unknown type '{name}'"))),
+        }
     }
 }
 

@@ -30,4 +30,4 @@ pub use program::{Activation, Bindings, DEFAULT_COST_LIMIT, Evaluation, Program}
 pub use source::{Issue, Issues, Location};
 pub use typing::Type;
 pub use value::shape::{FieldShape, ListKind, ObjectShape, Shape, ShapeKind};
-pub use value::{List, Map, Opaque, Value};
+pub use value::{List, Map, Message, Opaque, Value};

@@ -14,6 +14,7 @@ mod sets;
 pub(crate) mod standard;
 pub(crate) mod strings;
 mod url;
+pub(crate) mod well_known;
 
 use crate::decl::{Entry, Overload};
 use crate::env::Env;

@@ -6,9 +6,10 @@ use crate::cost::{CallCost, LIST_COST};
 use crate::decl::Function;
 use crate::env::Env;
 use crate::library;
+use crate::library::well_known::{self, WellKnown};
 use crate::program::{
-    Append, Attribute, Call, Dispatch, Fold, Insert, ListNode, MapNode, Node, Program, Qualifier, QualifierKey, Root,
-    StructNode,
+    Append, Attribute, Call, Dispatch, Fold, Insert, ListNode, MapNode, MessageKind, Node, Program, Qualifier,
+    QualifierKey, Root, StructNode,
 };
 use crate::typing::Type;
 use crate::value::map::Key;
@@ -71,7 +72,7 @@ impl Planner<'_> {
         match &checked.tree.expr(id).kind {
             ExprKind::Unspecified => Err("unsupported expr".into()),
             ExprKind::Literal(literal) => Ok(Node::Const(constant(literal))),
-            ExprKind::Ident(_) => Ok(self.name(id)),
+            ExprKind::Ident(_) => self.name(id),
             ExprKind::Select { operand, field, test_only } => self.select(id, *operand, field, *test_only),
             ExprKind::Call { function, target, args } => self.call(id, function, *target, args),
             ExprKind::List { elements, optional } => self.list(elements, optional),
@@ -82,38 +83,66 @@ impl Planner<'_> {
                     planned.push((field.name.clone(), self.plan(field.value)?, field.optional));
                 }
                 let name = match &self.checked.references[id as usize] {
-                    Some(Reference::Name(full)) => full.clone(),
-                    _ => name.clone(),
+                    Some(Reference::Name(full)) => full,
+                    _ => name,
                 };
-                Ok(Node::Struct(Box::new(StructNode { name, fields: planned })))
+                let kind = self.message_kind(name)?;
+                Ok(Node::Struct(Box::new(StructNode { kind, fields: planned })))
             }
             ExprKind::Comprehension(fold) => self.fold(fold),
         }
     }
 
+    /// What a literal of the type with this name makes.
+    fn message_kind(&self, name: &Arc<str>) -> Result<MessageKind, String> {
+        match self.env.objects.get(name) {
+            Some(declared) if declared.has_literals => {
+                return Ok(MessageKind::Declared(name.clone(), Some(declared.clone())));
+            }
+            Some(_) => return Ok(MessageKind::Received(name.clone())),
+            // Kubernetes takes the name for a type with literals, and fails to make one.
+            None if &**name == "null_type" => return Ok(MessageKind::Received(name.clone())),
+            None if self.env.is_open_message(name) => return Ok(MessageKind::Declared(name.clone(), None)),
+            None => {}
+        }
+        WellKnown::named(name)
+            .map(MessageKind::WellKnown)
+            .ok_or_else(|| format!("unknown type: {name}"))
+    }
+
     /// A variable, a local, or a type by its name.
-    fn name(&mut self, id: ExprId) -> Node {
+    fn name(&mut self, id: ExprId) -> Planned {
         let Some(Reference::Name(name)) = &self.checked.references[id as usize] else {
-            return Node::Const(Value::Null);
+            return Ok(Node::Const(Value::Null));
         };
         if let Some((_, slot)) = self.scopes.iter().rev().find(|(known, _)| known == name) {
-            return attribute(Root::Local(*slot));
+            return Ok(attribute(Root::Local(*slot)));
         }
         if let (Type::Type(Some(kind)), false) =
             (&self.checked.types[id as usize], self.env.variables.contains_key(name))
         {
-            return Node::Const(Value::Type(kind.clone()));
+            let is_type = match self.env.objects.get(name) {
+                Some(declared) => !declared.has_literals,
+                None => !self.env.is_open_message(name) && &**name != well_known::ANY,
+            };
+            if !is_type || WellKnown::named(name).is_some_and(|message| !message.is_type()) {
+                return Err(format!("reference to undefined type: {name}"));
+            }
+            return Ok(Node::Const(Value::Type(kind.clone())));
+        }
+        if &**name == well_known::NULL_VALUE && !self.env.variables.contains_key(name) {
+            return Ok(Node::Const(Value::Int(0)));
         }
         let place = self.variables.iter().position(|known| known == name).unwrap_or_else(|| {
             self.variables.push(name.clone());
             self.variables.len() - 1
         });
-        attribute(Root::Variable(place))
+        Ok(attribute(Root::Variable(place)))
     }
 
     fn select(&mut self, id: ExprId, operand: ExprId, field: &Arc<str>, test_only: bool) -> Planned {
         if self.checked.references[id as usize].is_some() {
-            return Ok(self.name(id));
+            return self.name(id);
         }
         let operand = self.plan(operand)?;
         let key = match test_only {

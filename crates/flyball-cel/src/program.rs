@@ -3,7 +3,9 @@
 use crate::check::Checked;
 use crate::cost::CallCost;
 use crate::decl::Native;
+use crate::env::ObjectType;
 use crate::eval::{EvalError, Machine};
+use crate::library::well_known::WellKnown;
 use crate::typing::Type;
 use crate::value::Value;
 use crate::value::map::Key;
@@ -197,8 +199,18 @@ pub(crate) struct MapNode {
 
 #[derive(Debug)]
 pub(crate) struct StructNode {
-    pub name: Arc<str>,
+    pub kind: MessageKind,
     pub fields: Vec<(Arc<str>, Node, bool)>,
+}
+
+/// What a message literal makes.
+#[derive(Debug)]
+pub(crate) enum MessageKind {
+    WellKnown(WellKnown),
+    /// A message of the type with this name, and its fields unless it takes any.
+    Declared(Arc<str>, Option<Arc<ObjectType>>),
+    /// Nothing: expressions cannot make values of the type with this name.
+    Received(Arc<str>),
 }
 
 #[derive(Debug)]

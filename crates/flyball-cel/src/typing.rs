@@ -108,6 +108,25 @@ impl Type {
         }
     }
 
+    /// Whether values of one type are values of the other at run time: what may be null is the type that it wraps.
+    pub(crate) fn is_exact(&self, other: &Type) -> bool {
+        match (self, other) {
+            (Type::Nullable(inner), other) | (other, Type::Nullable(inner)) => inner.is_exact(other),
+            (Type::List(one), Type::List(other)) | (Type::Type(Some(one)), Type::Type(Some(other))) => {
+                one.is_exact(other)
+            }
+            (Type::Map(key, value), Type::Map(other_key, other_value)) => {
+                key.is_exact(other_key) && value.is_exact(other_value)
+            }
+            (Type::Opaque(name, params), Type::Opaque(other_name, others)) => {
+                name == other_name
+                    && params.len() == others.len()
+                    && params.iter().zip(others.iter()).all(|(one, other)| one.is_exact(other))
+            }
+            (one, other) => one == other,
+        }
+    }
+
     /// Reads a type as libraries write it: `list(string)`, `map(K, V)`, `optional(T)`; single capitals are parameters.
     pub(crate) fn read(text: &str) -> Type {
         let (name, params) = match text.split_once('(') {

@@ -4,6 +4,7 @@ pub(crate) mod convert;
 pub(crate) mod equal;
 pub(crate) mod list;
 pub(crate) mod map;
+mod message;
 pub(crate) mod opaque;
 pub(crate) mod order;
 pub mod shape;
@@ -12,6 +13,7 @@ pub(crate) mod time;
 
 pub use list::List;
 pub use map::Map;
+pub use message::Message;
 pub use opaque::Opaque;
 pub use time::{Duration, Timestamp};
 
@@ -50,6 +52,8 @@ pub enum Value<'a> {
     List(List<'a>),
     /// A map or an object.
     Map(Map<'a>),
+    /// A message that the expression made.
+    Message(Arc<Message<'a>>),
     /// A value that may be missing.
     Optional(Option<Arc<Value<'a>>>),
     /// A type.
@@ -183,8 +187,9 @@ impl<'a> Value<'a> {
             Value::Duration(_) => Type::Duration,
             Value::Timestamp(_) => Type::Timestamp,
             Value::List(_) => Type::list(Type::Dyn),
-            Value::Map(Map::Named(name, _) | Map::Lazy(name)) => Type::Struct(name.clone()),
+            Value::Map(Map::Lazy(name)) => Type::Struct(name.clone()),
             Value::Map(_) => Type::map(Type::Dyn, Type::Dyn),
+            Value::Message(message) => Type::Struct(message.shared_type_name()),
             Value::Optional(_) => Type::optional(Type::Dyn),
             Value::Type(_) => Type::Type(None),
             Value::Opaque(value) => value.type_of(),
@@ -255,6 +260,7 @@ impl<'a> Value<'a> {
             // Upstream's lists and maps of a declared shape have no zero value.
             Value::List(list) => list.is_empty() && list.shape().is_none(),
             Value::Map(map) => map.is_empty() && map.shape().is_none(),
+            Value::Message(message) => message.is_empty(),
             Value::Optional(_) | Value::Type(_) | Value::Opaque(_) => false,
         }
     }
@@ -263,6 +269,17 @@ impl<'a> Value<'a> {
     /// values that share so many parts that their JSON would be too large.
     pub fn to_json(&self) -> Option<Json> {
         self.to_json_within(&mut MAX_JSON.clone())
+    }
+
+    /// The value as JSON by the rules of protocol buffers, which admission's patches follow: integers beyond 2^53 are text.
+    ///
+    /// # Errors
+    /// What has no JSON, in cel-go's words.
+    pub fn to_protobuf_json(&self) -> Result<Json, EvalError> {
+        let converted = crate::library::well_known::json_value(self, &mut u64::from(MAX_JSON))?;
+        let mut json = converted.to_json().ok_or_else(EvalError::cost_limit)?;
+        whole_numbers(&mut json);
+        Ok(json)
     }
 
     fn to_json_within(&self, left: &mut u32) -> Option<Json> {
@@ -286,9 +303,27 @@ impl<'a> Value<'a> {
                 });
                 Json::Object(entries.collect::<Option<serde_json::Map<String, Json>>>()?)
             }
+            Value::Message(message) => {
+                let fields = message.fields().map(|(name, value)| Some((name.to_owned(), value.to_json_within(left)?)));
+                Json::Object(fields.collect::<Option<serde_json::Map<String, Json>>>()?)
+            }
             Value::Optional(Some(value)) => value.to_json_within(left)?,
             Value::Optional(None) | Value::Type(_) | Value::Opaque(_) => return None,
         })
+    }
+}
+
+/// Writes floating point numbers that are whole as integers.
+fn whole_numbers(json: &mut Json) {
+    match json {
+        Json::Number(number) => {
+            if let Some(whole) = number.as_f64().filter(|_| number.is_f64()).and_then(equal::lossless_int) {
+                *json = Json::from(whole);
+            }
+        }
+        Json::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Json::Object(entries) => entries.values_mut().for_each(whole_numbers),
+        _ => {}
     }
 }
 

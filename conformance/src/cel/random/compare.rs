@@ -224,6 +224,7 @@ fn type_name(kind: &Type) -> String {
         Type::List(element) => format!("list({})", type_name(element)),
         Type::Map(key, value) => format!("map({}, {})", type_name(key), type_name(value)),
         Type::Type(Some(inner)) => format!("type({})", type_name(inner)),
+        Type::Nullable(inner) => format!("wrapper({})", type_name(inner)),
         Type::Opaque(name, parameters) if !parameters.is_empty() => {
             let parameters: Vec<String> = parameters.iter().map(type_name).collect();
             format!("{name}({})", parameters.join(", "))

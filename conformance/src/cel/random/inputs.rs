@@ -175,7 +175,7 @@ fn bound<'a>(kind: &str, value: &'a Json) -> Value<'a> {
             let entries = entries.map(|(key, value)| (Value::text(key), bound("int", value)));
             Value::Map(Map::of(entries).expect("keys of text"))
         }
-        "dyn" | "string" | "bool" | "map(string, string)" | "map(string, dyn)" => Value::json(value),
+        "dyn" | "string" | "bool" | "list(string)" | "map(string, string)" | "map(string, dyn)" => Value::json(value),
         list => {
             let element = list.strip_prefix("list(").and_then(|rest| rest.strip_suffix(')')).unwrap_or("dyn");
             Value::list(value.as_array().into_iter().flatten().map(|item| bound(element, item)).collect())

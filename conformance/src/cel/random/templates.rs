@@ -36,6 +36,7 @@ pub const TEMPLATES: [(&str, &[&str]); 21] = [
             "«semver».isLessThan(«semver»)", "«semver».isGreaterThan(«semver»)", "«semver» == «semver»", "«url» == «url»",
             "«optional(int)».hasValue()", "«optional(string)».hasValue()", "«optional(int)» == «optional(int)»",
             "«optional(list(string))».hasValue()", "bool(«string»)", "type(«dyn») == «type»", "«type» == «type»",
+            "google.protobuf.BoolValue{value: «bool»}", "google.protobuf.BoolValue{value: «dyn»}", "google.protobuf.Empty{} == «dyn»",
         ],
     ),
     (
@@ -56,13 +57,16 @@ pub const TEMPLATES: [(&str, &[&str]); 21] = [
             "«cidr».prefixLength()", "sign(«quantity»)", "«quantity».asInteger()", "«quantity».compareTo(«quantity»)",
             "«semver».major()", "«semver».minor()", "«semver».patch()", "«semver».compareTo(«semver»)",
             "«optional(int)».value()", "«optional(int)».orValue(«int»)",
+            "google.protobuf.Int32Value{value: «int»}", "google.protobuf.Int64Value{value: «int»}", "google.protobuf.Int64Value{value: «dyn»}",
+            "google.protobuf.Int32Value{?value: «optional(int)»}", "google.protobuf.NullValue.NULL_VALUE",
         ],
     ),
     (
         "uint",
         &[
             "«uint» + «uint»", "«uint» - «uint»", "«uint» * «uint»", "«uint» / «uint»", "«uint» % «uint»", "uint(«int»)",
-            "uint(«string»)", "uint(«double»)", "«bool» ? «uint» : «uint»",
+            "uint(«string»)", "uint(«double»)", "«bool» ? «uint» : «uint»", "google.protobuf.UInt32Value{value: «uint»}",
+            "google.protobuf.UInt64Value{value: «uint»}",
         ],
     ),
     (
@@ -71,6 +75,7 @@ pub const TEMPLATES: [(&str, &[&str]); 21] = [
             "«double» + «double»", "«double» - «double»", "«double» * «double»", "«double» / «double»", "-«double»", "double(«int»)",
             "double(«uint»)", "double(«string»)", "«list(double)»[«int»]", "«list(double)».sum()", "«list(double)».max()",
             "«list(double)».min()", "«quantity».asApproximateFloat()", "«bool» ? «double» : «double»",
+            "google.protobuf.FloatValue{value: «double»}", "google.protobuf.DoubleValue{value: «double»}",
         ],
     ),
     (
@@ -87,21 +92,24 @@ pub const TEMPLATES: [(&str, &[&str]); 21] = [
             "'%s'.format([«map(string, int)»])", "'%d'.format([«dyn»])", "'%s'.format([«double»])", "'%s'.format([«bytes»])",
             "«string».find('[0-9]+')", "«string».find(«string»)", "«url».getScheme()", "«url».getHost()", "«url».getHostname()",
             "«url».getPort()", "«url».getEscapedPath()", "«list(string)».max()", "«list(string)».min()", "«optional(string)».value()",
-            "«optional(string)».orValue(«string»)", "«map(string, string)».k",
+            "«optional(string)».orValue(«string»)", "«map(string, string)».k", "google.protobuf.StringValue{value: «string»}",
+            "google.protobuf.StringValue{value: «dyn»}",
         ],
     ),
-    ("bytes", &["bytes(«string»)", "«bytes» + «bytes»", "«bool» ? «bytes» : «bytes»"]),
+    ("bytes", &["bytes(«string»)", "«bytes» + «bytes»", "«bool» ? «bytes» : «bytes»", "google.protobuf.BytesValue{value: «bytes»}"]),
     (
         "timestamp",
         &[
             "timestamp(«string»)", "timestamp(«int»)", "«timestamp» + «duration»", "«duration» + «timestamp»", "«timestamp» - «duration»",
             "timestamp(string(«timestamp»))", "«bool» ? «timestamp» : «timestamp»",
+            "google.protobuf.Timestamp{seconds: («int») % 100000000000, nanos: «int»}",
         ],
     ),
     (
         "duration",
         &[
             "duration(«string»)", "«duration» + «duration»", "«duration» - «duration»", "«timestamp» - «timestamp»",
+            "google.protobuf.Duration{seconds: «int», nanos: «int»}",
             "duration(string(«duration»))", "[«duration», «duration»].sum()", "[«duration», «duration»].max()",
         ],
     ),
@@ -144,7 +152,12 @@ pub const TEMPLATES: [(&str, &[&str]); 21] = [
     ("map(string, string)", &["{'k': «string»}", "{«string»: «string»}", "«map(string, string)».transformMap($a, $b, «string|$a:string|$b:string»)"]),
     (
         "dyn",
-        &["dyn(«int»)", "dyn(«string»)", "dyn(«double»)", "dyn(«bool»)", "dyn(«list(int)»)", "dyn(«map(string, int)»)", "«dyn».a", "«dyn»[«int»]", "«dyn»['a']", "md.a", "md[«string»]", "«dyn» + «dyn»", "«dyn» - «dyn»", "dyn(null)", "dyn(«uint»)", "dyn(«timestamp»)", "dyn(«optional(int)»)", "[dyn(«int»), dyn(«string»)][«int»]", "dyn(«quantity»)"],
+        &["dyn(«int»)", "dyn(«string»)", "dyn(«double»)", "dyn(«bool»)", "dyn(«list(int)»)", "dyn(«map(string, int)»)", "«dyn».a", "«dyn»[«int»]", "«dyn»['a']", "md.a", "md[«string»]", "«dyn» + «dyn»", "«dyn» - «dyn»", "dyn(null)", "dyn(«uint»)", "dyn(«timestamp»)", "dyn(«optional(int)»)", "[dyn(«int»), dyn(«string»)][«int»]", "dyn(«quantity»)",
+            "google.protobuf.Value{number_value: «double»}", "google.protobuf.Value{string_value: «string»}", "google.protobuf.Value{struct_value: «map(string, int)»}",
+            "google.protobuf.Value{struct_value: «dyn»}", "google.protobuf.Value{list_value: «dyn»}", "google.protobuf.Value{null_value: «int»}",
+            "google.protobuf.Struct{fields: «dyn»}", "google.protobuf.Struct{fields: «map(string, int)»}", "google.protobuf.Struct{fields: {'a': «dyn»}}",
+            "google.protobuf.ListValue{values: «dyn»}", "google.protobuf.ListValue{values: «list(int)»}", "google.protobuf.ListValue{values: [«dyn»]}",
+            "dyn(google.protobuf.Empty{})"],
     ),
     (
         "optional(int)",

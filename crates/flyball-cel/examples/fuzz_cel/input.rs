@@ -10,6 +10,27 @@ pub struct Input {
     state: u64,
 }
 
+/// Messages, each with a field.
+const MESSAGES: [(&str, &str); 17] = [
+    ("google.protobuf.BoolValue", "value"),
+    ("google.protobuf.BytesValue", "value"),
+    ("google.protobuf.DoubleValue", "value"),
+    ("google.protobuf.Duration", "nanos"),
+    ("google.protobuf.Duration", "seconds"),
+    ("google.protobuf.FloatValue", "value"),
+    ("google.protobuf.Int32Value", "value"),
+    ("google.protobuf.ListValue", "values"),
+    ("google.protobuf.StringValue", "value"),
+    ("google.protobuf.Struct", "fields"),
+    ("google.protobuf.Timestamp", "nanos"),
+    ("google.protobuf.Timestamp", "seconds"),
+    ("google.protobuf.Value", "list_value"),
+    ("google.protobuf.Value", "struct_value"),
+    ("JSONPatch", "value"),
+    ("Object", "spec"),
+    ("Object.spec", "a"),
+];
+
 impl Input {
     pub fn new(seed: u64) -> Input {
         Input {
@@ -40,7 +61,7 @@ impl Input {
             return self.atom();
         }
         let depth = depth - 1;
-        match self.below(14) {
+        match self.below(15) {
             0 => format!("{} {} {}", self.expression(depth), self.operator(), self.expression(depth)),
             1 => format!("({} ? {} : {})", self.expression(depth), self.expression(depth), self.expression(depth)),
             2 => format!("[{}, {}]", self.expression(depth), self.expression(depth)),
@@ -53,8 +74,19 @@ impl Input {
             9 => format!("{}({})", self.pick(&FUNCTIONS), self.expression(depth)),
             10 => format!("{}.{}({})", self.expression(depth), self.pick(&METHODS), self.expression(depth)),
             11 => format!("{}.{}()", self.expression(depth), self.pick(&METHODS)),
-            12 => format!("{}{}", self.pick(&["!", "-", "--", "!!"]), self.expression(depth)),
+            12 => self.message(depth),
+            13 => format!("{}{}", self.pick(&["!", "-", "--", "!!"]), self.expression(depth)),
             _ => self.atom(),
+        }
+    }
+
+    fn message(&mut self, depth: usize) -> String {
+        let (name, field) = MESSAGES[self.below(MESSAGES.len())];
+        let value = self.expression(depth);
+        match self.below(3) {
+            0 => format!("{name}{{{field}: {value}}}"),
+            1 => format!("{name}{{{field}: dyn({value})}}"),
+            _ => format!("{name}{{?{field}: optional.of({value})}}"),
         }
     }
 

@@ -83,6 +83,9 @@ fn env() -> &'static Env {
         ];
         let env = Env::new(flyball_cel::KUBERNETES.into_iter().chain(others));
         let env = env.validated_literals().kubernetes_costs().quoted_identifiers();
+        let env = env
+            .open_messages("Object")
+            .message("JSONPatch", [("op", Type::String), ("value", Type::Dyn)]);
         let names = ["x", "k", "v"];
         names
             .into_iter()
@@ -125,6 +128,7 @@ fn run(input: &mut Input, text: &str) {
         if let Ok(value) = evaluation.result {
             assert!(!value.notation().is_empty());
             drop(value.to_json());
+            drop(value.to_protobuf_json());
         }
     }
 }

@@ -87,10 +87,7 @@ impl Substitution {
             (Type::Opaque(name, params), Type::Opaque(other_name, others)) => {
                 name == other_name && self.are_assignable(&params.clone(), &others.clone())
             }
-            (Type::Nullable(one), Type::Nullable(other)) => one == other,
-            (one, Type::Nullable(other)) => *one == **other,
-            (Type::Nullable(_), _) => false,
-            (one, other) => one == other,
+            (one, other) => one.is_exact(other),
         }
     }
 
@@ -104,7 +101,7 @@ impl Substitution {
             return (true, true);
         }
         if let Some(known) = self.found[variable as usize].clone() {
-            if *kind == known {
+            if kind.is_exact(&known) {
                 return (true, true);
             }
             if !self.is_assignable(kind, &known) {
@@ -172,6 +169,6 @@ fn is_equal_or_less_specific(one: &Type, other: &Type) -> bool {
             is_equal_or_less_specific(key, other_key) && is_equal_or_less_specific(value, other_value)
         }
         (Type::Type(_), Type::Type(_)) => true,
-        (one, other) => one == other,
+        (one, other) => one.is_exact(other),
     }
 }

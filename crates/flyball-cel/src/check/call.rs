@@ -4,6 +4,7 @@ use super::assign::{is_dyn_or_error, most_general};
 use super::{Checker, Reference};
 use crate::ast::{Entry, ExprId, ExprKind, Field, Literal};
 use crate::decl::{Function, Overload};
+use crate::library::well_known::{self, WellKnown};
 use crate::typing::Type;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -186,10 +187,14 @@ impl Checker<'_> {
         let Some((full, kind)) = self.lookup(name) else {
             return self.undeclared(id, name);
         };
-        self.references[id as usize] = Some(Reference::Name(full));
+        self.references[id as usize] = Some(Reference::Name(full.clone()));
+        if &*full == well_known::ANY {
+            self.report(id, format!("literals of '{full}' are not supported"));
+        }
         let result = match kind {
             Type::Type(Some(of)) => match &*of {
-                Type::Struct(_) => (*of).clone(),
+                Type::Struct(_) | Type::Null => (*of).clone(),
+                _ if WellKnown::named(&full).is_some() => (*of).clone(),
                 other => {
                     self.report(id, format!("'{}' is not a message type", other.runtime_name()));
                     Type::Error
@@ -204,8 +209,9 @@ impl Checker<'_> {
         for field in fields {
             self.expr(field.value);
             let wanted = match &result {
-                Type::Struct(object) => self.object_field(id, field.offset, object, &field.name),
-                _ => Type::Error,
+                Type::Error => self.field_of_no_message(field.offset, &full, &field.name),
+                Type::Null => self.object_field(field.offset, "google.protobuf.NullValue", &field.name),
+                _ => self.object_field(field.offset, &full, &field.name),
             };
             let found = self.entry_type(field.value, field.optional);
             if !is_dyn_or_error(&wanted) && !self.assignable(&wanted, &found) {
@@ -214,6 +220,22 @@ impl Checker<'_> {
                 self.report_at(field.offset, message);
             }
         }
+    }
+}
+
+impl Checker<'_> {
+    /// Reports a field of a literal whose type has no literals. Kubernetes knows scalars by their names, but none of their
+    /// fields.
+    fn field_of_no_message(&mut self, offset: u32, name: &str, field: &str) -> Type {
+        let scalars = ["bool", "bytes", "double", "int", "list", "map", "string", "uint"];
+        self.report_at(
+            offset,
+            match scalars.contains(&name) {
+                true => format!("undefined field '{field}'"),
+                false => format!("unexpected failed resolution of '{name}'"),
+            },
+        );
+        Type::Error
     }
 }
 

@@ -75,14 +75,17 @@ fn format(checked: &Checked, id: ExprId, issues: &mut Issues) {
 
 /// The expression whose type a clause does not take.
 fn refused(checked: &Checked, id: ExprId, verb: char) -> Option<ExprId> {
-    let kind = checked.type_of(id);
+    let kind = match checked.type_of(id) {
+        Type::Nullable(inner) => inner,
+        kind => kind,
+    };
     let taken = match verb {
         _ if *kind == Type::Dyn => true,
         'd' | 'o' => matches!(kind, Type::Int | Type::Uint),
         'f' | 'e' => matches!(kind, Type::Double | Type::String),
         'b' => matches!(kind, Type::Int | Type::Uint | Type::Bool),
         'x' | 'X' => matches!(kind, Type::Int | Type::Uint | Type::String | Type::Bytes),
-        _ => !matches!(kind, Type::Struct(_) | Type::Opaque(..) | Type::Error | Type::Nullable(_)),
+        _ => !matches!(kind, Type::Struct(_) | Type::Opaque(..) | Type::Error),
     };
     if !taken {
         return Some(id);
@@ -167,7 +170,7 @@ fn elements(checked: &Checked, id: ExprId, issues: &mut Issues) {
         ExprKind::List { elements, optional } => {
             let mut kinds = elements.iter().zip(optional).map(|(id, optional)| (*id, of(*id, *optional)));
             let Some((_, first)) = kinds.next() else { return };
-            if let Some((id, other)) = kinds.find(|(_, kind)| *kind != first) {
+            if let Some((id, other)) = kinds.find(|(_, kind)| !kind.is_exact(&first)) {
                 mismatch(id, &first, &other);
             }
         }
@@ -175,10 +178,10 @@ fn elements(checked: &Checked, id: ExprId, issues: &mut Issues) {
             let mut kinds = entries.iter().map(|entry| (entry, of(entry.key, false), of(entry.value, entry.optional)));
             let Some((_, key, value)) = kinds.next() else { return };
             for (entry, other_key, other_value) in kinds {
-                if other_key != key {
+                if !other_key.is_exact(&key) {
                     mismatch(entry.key, &key, &other_key);
                 }
-                if other_value != value {
+                if !other_value.is_exact(&value) {
                     mismatch(entry.value, &value, &other_value);
                 }
             }

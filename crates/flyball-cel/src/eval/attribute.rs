@@ -4,7 +4,7 @@ use super::{ErrorKind, EvalError, Machine, Outcome, Slot};
 use crate::program::{Attribute, Qualifier, QualifierKey, Root};
 use crate::value::equal::lossless_int;
 use crate::value::opaque::Failed;
-use crate::value::{List, Map, Value, shape};
+use crate::value::{List, Map, Message, Value, shape};
 use std::sync::Arc;
 
 impl<'a> Machine<'a, '_> {
@@ -95,7 +95,10 @@ impl<'a> Machine<'a, '_> {
             QualifierKey::Field(name) => self.select_field(value, name, self.presence(value, optional)),
             QualifierKey::Const(key) => select(value, key, self.presence(value, optional)),
             QualifierKey::Test(name) => {
-                let found = self.select_field(value, name, self.presence(value, true)).map(|found| found.is_some());
+                let found = match value {
+                    Value::Message(message) => message.has(name),
+                    value => self.select_field(value, name, self.presence(value, true)).map(|found| found.is_some()),
+                };
                 if !optional || found == Ok(true) {
                     self.charge(1)?;
                 }
@@ -121,11 +124,12 @@ impl<'a> Machine<'a, '_> {
                     map => map.find_text(name)?,
                 };
                 match found {
-                    None if !optional => Err(missing_field(map, name)),
+                    None if !optional => Err(no_such_key(name)),
                     found => Ok(found),
                 }
             }
             Value::List(_) => Err(EvalError::new("unsupported index type 'string' in list")),
+            Value::Message(message) => select_from_message(message, name, optional),
             _ if optional => Ok(None),
             _ => Err(no_such_key(name)),
         }
@@ -155,6 +159,10 @@ fn renewed<'a>(value: &Value<'a>) -> Value<'a> {
         Value::List(List::Shaped(items, _)) => Value::List(List::Items(items.clone())),
         Value::Map(Map::Json(entries, _)) => Value::Map(Map::Json(entries, &shape::ANY)),
         Value::Opaque(opaque) => match opaque.type_of().runtime_name() {
+            "error" => match value.held() {
+                Err(error) => native("*errors.errorString", error.message().to_string()),
+                Ok(value) => value,
+            },
             "net.IP" => native("netip.Addr", opaque.show()),
             "net.CIDR" => native("netip.Prefix", opaque.show()),
             "kubernetes.Semver" => native("semver.Version", opaque.show()),
@@ -181,11 +189,12 @@ fn no_such_key(key: &dyn std::fmt::Display) -> EvalError {
     EvalError::of(ErrorKind::NoSuchKey, format!("no such key: {key}"))
 }
 
-fn missing_field(map: &Map<'_>, name: &str) -> EvalError {
-    match map {
-        Map::Named(..) => EvalError::of(ErrorKind::NoSuchKey, format!("no such field '{name}'")),
-        _ => no_such_key(&name),
+/// A field of a message. Upstream's messages without declared fields have no index, so that an optional selection finds none.
+fn select_from_message<'a>(message: &Message<'a>, name: &str, optional: bool) -> Result<Option<Value<'a>>, EvalError> {
+    if optional && (message.is_open() || !message.has(name)?) {
+        return Ok(None);
     }
+    message.select(name).map(Some)
 }
 
 fn select<'a>(value: &Value<'a>, key: &Value<'a>, optional: bool) -> Result<Option<Value<'a>>, EvalError> {
@@ -198,6 +207,10 @@ fn select<'a>(value: &Value<'a>, key: &Value<'a>, optional: bool) -> Result<Opti
             found => Ok(found),
         },
         Value::List(list) => element(list, key, optional),
+        Value::Message(message) => match key.as_str() {
+            Some(name) => select_from_message(message, name, optional),
+            None => Err(EvalError::no_such_overload()),
+        },
         _ if optional => Ok(None),
         _ => Err(no_such_key(key)),
     }
@@ -206,7 +219,7 @@ fn select<'a>(value: &Value<'a>, key: &Value<'a>, optional: bool) -> Result<Opti
 fn element<'a>(list: &List<'a>, key: &Value<'a>, optional: bool) -> Result<Option<Value<'a>>, EvalError> {
     let index = index_of(key)?;
     match usize::try_from(index).ok().and_then(|index| list.get(index)) {
-        Some(item) => item.map(Some),
+        Some(item) => item?.held().map(Some),
         None if optional => Ok(None),
         None => Err(EvalError::of(ErrorKind::IndexOutOfBounds, format!("index out of bounds: {key}"))),
     }

@@ -55,9 +55,9 @@ impl<'a> Machine<'a, '_> {
 
     /// One round; false if the condition ends the loop.
     fn step(&mut self, fold: &'a Fold, first: Value<'a>, second: Option<Value<'a>>) -> Result<bool, EvalError> {
-        self.slots[fold.first] = Slot::Set(Ok(first));
+        self.slots[fold.first] = Slot::Set(first.held());
         if let (Some(slot), Some(second)) = (fold.second, second) {
-            self.slots[slot] = Slot::Set(Ok(second));
+            self.slots[slot] = Slot::Set(second.held());
         }
         match self.eval(&fold.condition) {
             Ok(Value::Bool(false)) => return Ok(false),

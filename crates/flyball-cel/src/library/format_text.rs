@@ -231,7 +231,7 @@ fn digits(verb: char, value: &Value<'_>) -> Result<String, String> {
 fn first_text(value: &Value<'_>) -> Result<String, String> {
     match value {
         Value::Null => Ok("null".into()),
-        Value::Optional(_) | Value::Opaque(_) => Err(refusal('s', &value.type_of())),
+        Value::Optional(_) | Value::Opaque(_) | Value::Message(_) => Err(refusal('s', &value.type_of())),
         other => match convert::convert(other, &Type::String) {
             Ok(text) => Ok(text.to_string()),
             Err(error) => Err(format!("could not convert argument {} to string", go_quote(error.message()))),

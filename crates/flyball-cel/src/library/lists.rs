@@ -305,6 +305,9 @@ fn is_sorted<'a>(args: &[Value<'a>]) -> Outcome<'a> {
 fn extreme<'a>(args: &[Value<'a>], name: &str, replaced: Ordering) -> Outcome<'a> {
     let mut best: Option<Value<'a>> = None;
     for item in items(&args[0])? {
+        if !order::is_ordered(&item) {
+            return Err(item.held().err().unwrap_or_else(EvalError::no_such_overload));
+        }
         best = match best {
             Some(known) if order::compare(&known, &item) != Ok(replaced) => Some(known),
             _ => Some(item),

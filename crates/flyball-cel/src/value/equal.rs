@@ -30,6 +30,7 @@ fn equal_within(one: &Value<'_>, other: &Value<'_>, left: &mut u32) -> Result<bo
         (Value::Bytes(one), Value::Bytes(other)) => **one == **other,
         (Value::Duration(one), Value::Duration(other)) => one == other,
         (Value::Timestamp(one), Value::Timestamp(other)) => one == other,
+        (Value::Message(one), Value::Message(other)) => return one.equals(other),
         (Value::List(one), other) => return equal_lists(one, other, left),
         (Value::Map(one), other) => return equal_maps(one, other, left),
         (Value::Optional(one), Value::Optional(other)) => match (one, other) {

@@ -17,8 +17,6 @@ pub enum Map<'a> {
     Json(&'a JsonMap<String, Json>, &'a Shape),
     /// A map made during evaluation.
     Entries(Arc<Entries<'a>>),
-    /// A message of the type with this name.
-    Named(Arc<str>, Arc<Entries<'a>>),
     /// An object of the type with this name, whose fields the activation resolves when they are selected.
     Lazy(Arc<str>),
 }
@@ -77,7 +75,8 @@ impl Key {
             Value::Optional(Some(value)) => identity(Arc::as_ptr(value).cast()),
             Value::List(List::Items(items) | List::Shaped(items, _)) => identity(Arc::as_ptr(items).cast()),
             Value::List(List::Borrowed(items)) if !items.is_empty() => identity(items.as_ptr().cast()),
-            Value::Map(Map::Entries(entries) | Map::Named(_, entries)) => identity(Arc::as_ptr(entries).cast()),
+            Value::Map(Map::Entries(entries)) => identity(Arc::as_ptr(entries).cast()),
+            Value::Message(message) => identity(Arc::as_ptr(message).cast()),
             Value::Bytes(_) => return Err(EvalError::internal("runtime error: hash of unhashable type types.Bytes")),
             Value::Opaque(value) => match value.type_of().runtime_name() {
                 "kubernetes.Semver" => {
@@ -179,7 +178,7 @@ impl<'a> Map<'a> {
     pub fn len(&self) -> usize {
         match self {
             Map::Json(entries, _) => entries.len(),
-            Map::Entries(entries) | Map::Named(_, entries) => entries.entries.len(),
+            Map::Entries(entries) => entries.entries.len(),
             Map::Lazy(_) => 0,
         }
     }
@@ -212,7 +211,7 @@ impl<'a> Map<'a> {
                 _ if shape.is_any() => Ok(None),
                 _ => Err(EvalError::no_such_overload()),
             },
-            Map::Entries(entries) | Map::Named(_, entries) => entries.find(key),
+            Map::Entries(entries) => entries.find(key),
             Map::Lazy(_) => Ok(None),
         }
     }
@@ -221,7 +220,7 @@ impl<'a> Map<'a> {
     pub(crate) fn find_text(&self, key: &str) -> Result<Option<Value<'a>>, EvalError> {
         match self {
             Map::Json(entries, shape) => find_json(entries, shape, key),
-            Map::Entries(entries) | Map::Named(_, entries) => entries.find(&Value::text(key)),
+            Map::Entries(entries) => entries.find(&Value::text(key)),
             Map::Lazy(_) => Ok(None),
         }
     }
@@ -232,9 +231,7 @@ impl<'a> Map<'a> {
             Map::Json(entries, shape) => {
                 entries.keys().filter_map(|key| shape.key_name(key)).map(Value::text).collect()
             }
-            Map::Entries(entries) | Map::Named(_, entries) => {
-                entries.entries.iter().map(|(key, _)| key.clone()).collect()
-            }
+            Map::Entries(entries) => entries.entries.iter().map(|(key, _)| key.clone()).collect(),
             Map::Lazy(_) => Vec::new(),
         }
     }
@@ -243,7 +240,7 @@ impl<'a> Map<'a> {
     pub fn entries(&self) -> impl Iterator<Item = Result<(Value<'a>, Value<'a>), EvalError>> + '_ {
         let (json, made) = match self {
             Map::Json(entries, shape) => (Some((*entries, *shape)), None),
-            Map::Entries(entries) | Map::Named(_, entries) => (None, Some(entries.entries.iter().cloned().map(Ok))),
+            Map::Entries(entries) => (None, Some(entries.entries.iter().cloned().map(Ok))),
             Map::Lazy(_) => (None, None),
         };
         let json = json.into_iter().flat_map(|(entries, shape)| {
@@ -259,7 +256,7 @@ impl<'a> Map<'a> {
     pub(crate) fn shape(&self) -> Option<&'a Shape> {
         match self {
             Map::Json(_, shape) => (!shape.is_any()).then_some(shape),
-            Map::Entries(_) | Map::Named(..) | Map::Lazy(_) => None,
+            Map::Entries(_) | Map::Lazy(_) => None,
         }
     }
 }

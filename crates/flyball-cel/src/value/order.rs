@@ -4,6 +4,15 @@ use super::Value;
 use crate::eval::EvalError;
 use std::cmp::Ordering;
 
+/// Whether values of this type have an order.
+pub(crate) fn is_ordered(value: &Value<'_>) -> bool {
+    use Value::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
+    matches!(
+        value,
+        Bool(_) | Int(_) | Uint(_) | Double(_) | String(_) | Bytes(_) | Duration(_) | Timestamp(_)
+    )
+}
+
 /// How one value compares to another.
 pub(crate) fn compare(one: &Value<'_>, other: &Value<'_>) -> Result<Ordering, EvalError> {
     Ok(match (one, other) {

@@ -67,6 +67,8 @@ impl Value<'_> {
             Value::Timestamp(_) => "types.Timestamp",
             Value::List(_) => "*types.baseList",
             Value::Map(_) => "*types.baseMap",
+            Value::Message(message) if message.is_open() => "*dynamic.ObjectVal",
+            Value::Message(_) => "*types.protoObj",
             Value::Optional(_) => "*types.Optional",
             Value::Type(_) => "*types.Type",
             Value::Opaque(value) => match value.type_of().runtime_name() {
@@ -78,6 +80,25 @@ impl Value<'_> {
                 "net.CIDR" => "cel.CIDR",
                 _ => "ref.Val",
             },
+        }
+    }
+
+    /// The name of the Go type in which cel-go keeps the value.
+    pub(crate) fn native_type(&self) -> &'static str {
+        match self {
+            Value::Null => "structpb.NullValue",
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int64",
+            Value::Uint(_) => "uint64",
+            Value::Double(_) => "float64",
+            Value::String(_) | Value::Type(_) => "string",
+            Value::Bytes(_) => "[]uint8",
+            Value::Duration(_) => "time.Duration",
+            Value::Timestamp(_) => "time.Time",
+            Value::List(_) => "[]ref.Val",
+            Value::Map(_) => "map[ref.Val]ref.Val",
+            Value::Message(_) => "map[string]interface {}",
+            Value::Optional(_) | Value::Opaque(_) => "ref.Val",
         }
     }
 
@@ -113,6 +134,14 @@ impl Value<'_> {
                     f.write_str(if index > 0 { ", " } else { "" })?;
                     key.show(f, left)?;
                     f.write_str(": ")?;
+                    value.show(f, left)?;
+                }
+                f.write_str("}")
+            }
+            Value::Message(message) => {
+                write!(f, "{}{{", message.type_name())?;
+                for (index, (name, value)) in message.fields().enumerate() {
+                    write!(f, "{}{name}: ", if index > 0 { ", " } else { "" })?;
                     value.show(f, left)?;
                 }
                 f.write_str("}")

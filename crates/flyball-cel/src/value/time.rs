@@ -20,6 +20,12 @@ impl Duration {
         Duration(nanoseconds)
     }
 
+    /// The span of a protocol buffer message: sums that are too large are the longest span.
+    pub(crate) fn from_parts(seconds: i64, nanoseconds: i64) -> Duration {
+        let whole = i128::from(seconds) * i128::from(SECOND) + i128::from(nanoseconds);
+        Duration(whole.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    }
+
     /// How many nanoseconds it lasts.
     pub fn nanoseconds(self) -> i64 {
         self.0
@@ -159,6 +165,15 @@ impl Timestamp {
         fits.then_some(Timestamp { seconds, nanoseconds, offset: 0 })
     }
 
+    /// The point of a protocol buffer message, which may be out of the language's range.
+    pub(crate) fn from_parts(seconds: i64, nanoseconds: i64) -> Timestamp {
+        Timestamp {
+            seconds: seconds.wrapping_add(nanoseconds.div_euclid(SECOND)),
+            nanoseconds: nanoseconds.rem_euclid(SECOND) as u32,
+            offset: 0,
+        }
+    }
+
     /// Seconds since 1970 began.
     pub fn seconds(self) -> i64 {
         self.seconds
@@ -217,7 +232,7 @@ impl Timestamp {
 
     pub(crate) fn add(self, span: Duration) -> Result<Timestamp, EvalError> {
         let nanoseconds = i64::from(self.nanoseconds) + span.0 % SECOND;
-        let seconds = self.seconds + span.0 / SECOND + nanoseconds.div_euclid(SECOND);
+        let seconds = self.seconds.saturating_add(span.0 / SECOND + nanoseconds.div_euclid(SECOND));
         if !(MIN_SECONDS..=MAX_SECONDS).contains(&seconds) {
             return Err(EvalError::new("timestamp overflow"));
         }
@@ -229,16 +244,18 @@ impl Timestamp {
     }
 
     pub(crate) fn since(self, other: Timestamp) -> Result<Duration, EvalError> {
-        let seconds = self.seconds - other.seconds;
+        let seconds = self.seconds.checked_sub(other.seconds);
         let nanoseconds = i64::from(self.nanoseconds) - i64::from(other.nanoseconds);
-        let whole = seconds.checked_mul(SECOND).and_then(|whole| whole.checked_add(nanoseconds));
+        let whole = seconds
+            .and_then(|seconds| seconds.checked_mul(SECOND))
+            .and_then(|whole| whole.checked_add(nanoseconds));
         whole.map(Duration).ok_or_else(|| EvalError::new("integer overflow"))
     }
 
     /// The point as Go shows it: `2023-01-01 00:00:00 +0000 UTC`.
     pub(super) fn go_text(self) -> String {
         let local = Timestamp {
-            seconds: self.seconds + i64::from(self.offset),
+            seconds: self.seconds.saturating_add(self.offset.into()),
             offset: 0,
             ..self
         };
@@ -281,7 +298,7 @@ impl Timestamp {
         let unknown = || EvalError::new(format!("unknown time zone {zone}"));
         let zone = TimeZone::get(zone).map_err(|_| unknown())?;
         // Rules of zones do not change in the last days of the year 9999, which jiff cannot look up.
-        let seconds = self.seconds.min(jiff::Timestamp::MAX.as_second());
+        let seconds = self.seconds.clamp(jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
         let point = jiff::Timestamp::new(seconds, 0).map_err(|_| EvalError::new("timestamp overflow"))?;
         Ok(i64::from(zone.to_offset(point).seconds()))
     }
@@ -371,7 +388,7 @@ fn zone_offset(zone: &str) -> Option<i32> {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let local = self.seconds + i64::from(self.offset);
+        let local = self.seconds.saturating_add(self.offset.into());
         let (year, month, day) = date(local.div_euclid(86_400));
         let second = local.rem_euclid(86_400);
         let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
