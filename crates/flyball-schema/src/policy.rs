@@ -1,8 +1,11 @@
 //! Expressions of admission policies and match conditions: which variables they have, of which types, and how they are
-//! evaluated within a budget. What an outcome means for a request is left to the caller.
+//! evaluated within a budget; for mutations also the patch that they make. What an outcome means for a request is left to the caller.
 // apiserver/pkg/admission/plugin/cel: compile.go, composition.go, activation.go
 
 mod declaration;
+mod mutation;
+
+pub use mutation::PatchType;
 
 use crate::go_text;
 use flyball_cel::{AccessCheck, Activation, Authorizer, Env, EvalError, Program, Type, Value as Cel};
@@ -98,7 +101,7 @@ impl Compiler {
     /// # Errors
     /// Why it does not compile, in kube-apiserver's words.
     pub fn add_variable(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let program = self.program(text);
+        let program = program(&self.env, text);
         let kind = program
             .as_ref()
             .map_or(Type::Dyn, |program| declaration::field_type(program.result_type()));
@@ -115,7 +118,11 @@ impl Compiler {
     /// # Errors
     /// Why it is refused, in kube-apiserver's words.
     pub fn compile(&self, text: &str, kinds: &[Type]) -> Result<Expression, String> {
-        let program = self.program(text)?;
+        self.compile_in(&self.env, text, kinds)
+    }
+
+    fn compile_in(&self, env: &Env, text: &str, kinds: &[Type]) -> Result<Expression, String> {
+        let program = program(env, text)?;
         let found = program.result_type();
         if !kinds.is_empty() && !kinds.contains(found) {
             let names: Vec<String> = kinds.iter().map(declaration::type_name).collect();
@@ -127,13 +134,13 @@ impl Compiler {
         }
         Ok(Expression { text: text.to_owned(), program })
     }
+}
 
-    fn program(&self, text: &str) -> Result<Program, String> {
-        self.env.compile(text).map_err(|error| match error {
-            flyball_cel::CompileError::Invalid(issues) => format!("compilation failed: {issues}"),
-            flyball_cel::CompileError::Program(why) => format!("program instantiation failed: {why}"),
-        })
-    }
+fn program(env: &Env, text: &str) -> Result<Program, String> {
+    env.compile(text).map_err(|error| match error {
+        flyball_cel::CompileError::Invalid(issues) => format!("compilation failed: {issues}"),
+        flyball_cel::CompileError::Program(why) => format!("program instantiation failed: {why}"),
+    })
 }
 
 /// The values of the variables for one request. Objects that are absent are null.

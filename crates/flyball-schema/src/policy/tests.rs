@@ -148,3 +148,112 @@ fn the_budget_of_match_conditions_ends_after_seven_checks() {
     }
     assert_eq!(evaluator.evaluate(&expression), Err(OutOfBudget));
 }
+
+/// The patch that a mutation makes of a deployment with one container and three replicas.
+fn patch(patch_type: PatchType, text: &str) -> Result<Value, String> {
+    let object = json!({"metadata": {"name": "web"}, "spec": {"replicas": 3, "containers": [{"name": "a"}]}});
+    let (compiler, request) = (Compiler::new(), json!({}));
+    let expression = compiler.compile_patch(text, patch_type)?;
+    let mut evaluator = Evaluator::new(&compiler, Input::new(&object, &request), MAX_POLICY_COST);
+    let value = evaluator.evaluate(&expression).map_err(|error| error.to_string())??;
+    patch_type.patch(&value)
+}
+
+#[test]
+fn a_json_patch_is_a_list_of_operations() {
+    let patch = |text: &str| patch(PatchType::JsonPatch, text);
+    let made = patch(
+        "[JSONPatch{op: 'test', path: '/spec/replicas', value: object.spec.replicas},
+          JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('example.com/a~b'), value: 'x'},
+          JSONPatch{op: 'move', from: '/a', path: '/b'}]
+         + [JSONPatch{op: 'add', path: '/spec/containers/-', value: Object.spec.containers{
+              name: object.metadata.name, ports: [Object.spec.containers.ports{containerPort: 8080}]}}]",
+    );
+    let expected = json!([
+        {"op": "test", "path": "/spec/replicas", "value": 3},
+        {"op": "add", "path": "/metadata/labels/example.com~1a~0b", "value": "x"},
+        {"op": "move", "path": "/b", "from": "/a"},
+        {"op": "add", "path": "/spec/containers/-", "value": {"name": "web", "ports": [{"containerPort": 8080}]}},
+    ]);
+    assert_eq!(made, Ok(expected));
+    let large = patch("[JSONPatch{value: 9223372036854775807}]");
+    assert_eq!(large, Ok(json!([{"op": "", "path": "", "value": "9223372036854775807"}])));
+}
+
+#[test]
+fn json_patches_are_refused_in_upstreams_words() {
+    let refused = |text: &str| patch(PatchType::JsonPatch, text).unwrap_err();
+    assert!(
+        refused("[JSONPatch{op: 1}]").contains("expected type of field 'op' is 'string' but provided type is 'int'")
+    );
+    assert!(refused("[JSONPatch{foo: 1}]").contains("undefined field 'foo'"));
+    assert_eq!(refused("JSONPatch{}"), "must evaluate to list(JSONPatch) but got JSONPatch");
+    assert!(refused("[JSONPatch{op: dyn(1)}]").ends_with("unexpected type int64 for JSONPatchType 'op' field"));
+    assert_eq!(
+        refused("[JSONPatch{value: Object.spec{a: Object.wrong{}}}]"),
+        "type mismatch: unexpected type name \"Object.wrong\", expected \"Object.spec.a\", which matches field name path \
+         from root Object type"
+    );
+    assert_eq!(
+        refused("[JSONPatch{value: ip('1.1.1.1')}]"),
+        "JSONPath valueExpression evaluated to a type that could not marshal to JSON: type conversion error from 'IP' to \
+         '*structpb.Value'"
+    );
+    assert!(refused("JSONPatch == JSONPatch ? [JSONPatch{}] : []").ends_with("reference to undefined type: JSONPatch"));
+}
+
+#[test]
+fn a_json_patch_has_fields() {
+    let value = |text: &str| {
+        let made = patch(PatchType::JsonPatch, &format!("[JSONPatch{{value: {text}}}]"));
+        made.map(|made| made[0]["value"].clone())
+    };
+    assert_eq!(value("JSONPatch{op: 'a'}.op + JSONPatch{}.path + 'b'"), Ok(json!("ab")));
+    assert_eq!(value("JSONPatch{}.value == null && JSONPatch{value: 1}.value == 1"), Ok(json!(true)));
+    assert_eq!(value("has(JSONPatch{op: 'a'}.op) && !has(JSONPatch{op: ''}.op)"), Ok(json!(true)));
+    assert_eq!(value("has(JSONPatch{value: null}.value) && !has(JSONPatch{}.value)"), Ok(json!(true)));
+    assert_eq!(value("JSONPatch{op: 'a', value: 1} == JSONPatch{op: 'a', value: 1}"), Ok(json!(true)));
+    assert_eq!(value("JSONPatch{value: 1} == JSONPatch{}"), Ok(json!(false)));
+}
+
+#[test]
+fn an_apply_configuration_is_an_object() {
+    let patch = |text: &str| patch(PatchType::ApplyConfiguration, text);
+    let made = patch(
+        "Object{metadata: Object.metadata{labels: {'a': 'b'}},
+                spec: Object.spec{replicas: object.spec.replicas + 1, ?paused: optional.none(),
+                                  containers: object.spec.containers.map(c, Object.spec.containers{name: c.name})}}",
+    );
+    let expected = json!({
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"replicas": 4, "containers": [{"name": "a"}]},
+    });
+    assert_eq!(made, Ok(expected));
+    assert_eq!(patch("Object{a: has(Object{b: 1}.b) && Object{}.b == null}"), Ok(json!({"a": true})));
+    assert_eq!(patch("Object.spec{}"), Err("must evaluate to Object but got Object.spec".into()));
+    assert_eq!(patch("object"), Err("must evaluate to Object but got dyn".into()));
+    let wrong = patch("Object{spec: [Object.wrong{}]}").unwrap_err();
+    assert!(
+        wrong.starts_with("type mismatch: unexpected type name \"Object.wrong\", expected \"Object.spec\""),
+        "{wrong}"
+    );
+    assert!(patch("Object{at: duration('1s')}").unwrap_err().ends_with("invalid type: time.Duration"));
+}
+
+#[test]
+fn only_mutations_know_the_types_of_patches() {
+    let compiler = Compiler::new();
+    for text in [
+        "Object{} == null",
+        "JSONPatch{} == null",
+        "jsonpatch.escapeKey('a') == 'a'",
+    ] {
+        let refused = compiler.compile(text, &[]).map(drop).unwrap_err();
+        assert!(refused.contains("undeclared reference to"), "{refused}");
+    }
+    let received = compiler.compile("kubernetes.UserInfo{} == request.userInfo", &[]).expect("valid");
+    let (object, request) = (json!({}), json!({}));
+    let mut evaluator = Evaluator::new(&compiler, Input::new(&object, &request), MAX_POLICY_COST);
+    let error = evaluator.evaluate(&received).expect("within budget").unwrap_err();
+    assert!(error.ends_with("unknown type 'kubernetes.UserInfo'"), "{error}");
+}
