@@ -2,6 +2,7 @@
 
 pub(crate) mod applied_set;
 pub(crate) mod apply;
+pub(crate) mod children;
 pub(crate) mod condition;
 pub(crate) mod conditions;
 pub(crate) mod declared;
@@ -18,6 +19,7 @@ pub(crate) mod wait;
 pub(crate) mod write;
 
 pub use apply::Applied;
+pub use children::Children;
 pub use condition::ConditionStatus;
 pub use conditions::Conditions;
 pub use diff::{Diff, Difference};

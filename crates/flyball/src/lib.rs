@@ -17,7 +17,7 @@ mod program;
 
 pub use cache::{Cache, WatchState};
 pub use context::ready::Readiness;
-pub use context::{Applied, ConditionStatus, Conditions, Context, Diff, Difference, Objects, RelatedObject};
+pub use context::{Applied, Children, ConditionStatus, Conditions, Context, Diff, Difference, Objects, RelatedObject};
 pub use declare::action::Action;
 pub use declare::backoff::Backoff;
 pub use declare::controller::Controller;

@@ -71,12 +71,26 @@ impl Context {
     where
         C: Serialize + DeserializeOwned,
     {
+        let (_, applied) = self.apply_keyed(kind, child, ownership).await?;
+        Ok(applied)
+    }
+
+    /// Also says where the child is, unless its kind is not installed.
+    pub(super) async fn apply_keyed<C>(
+        &self,
+        kind: &Kind,
+        child: C,
+        ownership: Ownership,
+    ) -> Result<(Option<Key>, Applied)>
+    where
+        C: Serialize + DeserializeOwned,
+    {
         self.declared
             .check_apply(kind)
             .inspect_err(|_| self.applied.failed())
             .map_err(Error::permanent)?;
         if !self.is_installed(kind).await {
-            return Ok(Applied::NotInstalled);
+            return Ok((None, Applied::NotInstalled));
         }
         let child = serde_json::to_value(child).inspect_err(|_| self.applied.failed())?;
         let adopted = self.adopt(kind, child, ownership);
@@ -85,7 +99,8 @@ impl Context {
         fold_string_data(kind, &mut child);
         self.applied.applies(kind, &key);
         let applied = self.apply_value::<C>(kind, &key, child, ownership).await;
-        applied.inspect_err(|_| self.applied.failed())
+        let applied = applied.inspect_err(|_| self.applied.failed())?;
+        Ok((Some(key), applied))
     }
 
     async fn apply_value<C>(&self, kind: &Kind, key: &Key, mut child: Value, ownership: Ownership) -> Result<Applied>

@@ -42,6 +42,11 @@ impl Declared {
         }
     }
 
+    /// The kinds that the controller owns, in the order of their declaration.
+    pub(crate) fn owned(&self) -> &[Kind] {
+        &self.owned
+    }
+
     pub(crate) fn owns(&self, kind: &Kind) -> bool {
         self.owned.iter().any(|owned| owned.is_same_resource(kind))
     }

@@ -27,6 +27,7 @@ mod reporting;
 mod restarting;
 mod running;
 mod selecting;
+mod steps;
 mod telling;
 mod triggering;
 mod visible_failures;
