@@ -1,5 +1,6 @@
 //! The groups of comparisons, and which of them a filter means.
 
+mod access;
 pub mod cel;
 pub mod corpus;
 mod framework;
@@ -37,7 +38,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 14] = [
+pub static GROUPS: [Group; 15] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -47,6 +48,11 @@ pub static GROUPS: [Group; 14] = [
         name: "requests",
         about: "the requests of conformance/requests to our server and to the real one",
         run: |text| Box::pin(requests::run(text)),
+    },
+    Group {
+        name: "access",
+        about: "what 40 users may do of 60 things, by random roles and bindings on both servers; FLYBALL_SEED chooses others",
+        run: |text| Box::pin(access::run(text)),
     },
     Group {
         name: "corpus",

@@ -32,6 +32,7 @@ struct Patterns {
     port: Regex,
     hash: Regex,
     object: Regex,
+    token: Regex,
 }
 
 impl Patterns {
@@ -46,6 +47,7 @@ impl Patterns {
             port: pattern(r"127\.0\.0\.1:\d+"),
             hash: pattern(r"hash=[0-9A-F]+"),
             object: pattern(r#""\{(?:[^"\\]|\\.)*\}""#),
+            token: pattern(r"eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+"),
         }
     }
 }
@@ -182,7 +184,8 @@ impl Normal {
 
     fn text(&self, text: &str) -> String {
         let Self { prefixes, patterns } = self;
-        let text = patterns.object.replace_all(text, |found: &Captures<'_>| sorted_object(&found[0]));
+        let text = patterns.token.replace_all(text, "<token>");
+        let text = patterns.object.replace_all(&text, |found: &Captures<'_>| sorted_object(&found[0]));
         let mut text = patterns.uid.replace_all(&text, "<uid:$0>").into_owned();
         for prefix in prefixes {
             text = prefix.replace_all(&text, "$1<generated:$2>").into_owned();

@@ -2,12 +2,14 @@
 
 pub mod identity;
 pub mod kubeconfig;
+pub mod token;
+pub mod token_keys;
 pub mod user;
 pub mod x509;
 
+use crate::server::ApiServer;
 use http::header::AUTHORIZATION;
 use http::{Extensions, HeaderMap};
-use jiff::Timestamp;
 use user::{SYSTEM_AUTHENTICATED, SYSTEM_UNAUTHENTICATED, User};
 use x509::ClientCertificate;
 
@@ -21,32 +23,34 @@ pub(crate) enum AuthenticationError {
     /// The client certificate proves no user.
     #[error("the client certificate is not valid: {0}")]
     Certificate(#[from] x509::CertificateError),
-    /// The server has issued no such token.
-    #[error("the bearer token is not valid")]
-    Token,
+    /// The bearer token proves no user.
+    #[error("the bearer token is not valid: {0}")]
+    Token(String),
 }
 
 /// The user who sends a request: as the process says, else by client certificate, else by bearer token, else anonymous.
 // apiserver/pkg/authentication/request/union/union.go
-pub(crate) fn authenticate(
+pub(crate) async fn authenticate(
+    server: &ApiServer,
     headers: &HeaderMap,
     extensions: &Extensions,
-    now: Timestamp,
 ) -> Result<User, AuthenticationError> {
     if let Some(InProcessUser(user)) = extensions.get() {
         return Ok(with_authenticated_group(user.clone()));
     }
     if let Some(certificate) = extensions.get::<ClientCertificate>() {
-        return Ok(with_authenticated_group(certificate.verify(now)?));
+        return Ok(with_authenticated_group(certificate.verify(server.clock().now())?));
     }
-    match bearer_token(headers) {
-        Some(_) => Err(AuthenticationError::Token),
-        None => Ok(User::anonymous()),
-    }
+    let Some(token) = bearer_token(headers) else {
+        return Ok(User::anonymous());
+    };
+    let authenticated = token::authenticate(server, token, &[token::ISSUER.to_owned()]).await;
+    let authenticated = authenticated.map_err(AuthenticationError::Token)?;
+    Ok(with_authenticated_group(authenticated.user))
 }
 
 // apiserver/pkg/authentication/group/authenticated_group_adder.go
-fn with_authenticated_group(mut user: User) -> User {
+pub(crate) fn with_authenticated_group(mut user: User) -> User {
     if !user.is_in(SYSTEM_AUTHENTICATED) && !user.is_in(SYSTEM_UNAUTHENTICATED) {
         user.groups.push(SYSTEM_AUTHENTICATED.into());
     }

@@ -19,7 +19,7 @@ use crate::request::info::Verb;
 use crate::request::options::PatchType;
 use crate::response::ApiResponse;
 use crate::status::{Result, Status};
-use crate::subresources::{binding, eviction, review, scale};
+use crate::subresources::{binding, eviction, review, scale, token};
 use flyball_schema::names;
 
 pub(crate) use crate::registry::deletion::purge;
@@ -39,6 +39,7 @@ pub(crate) async fn handle(request: &ResourceRequest) -> Result<ApiResponse> {
             SubresourceEndpoint::Scale(_) => return scale::handle(request).await,
             SubresourceEndpoint::Binding => return binding::bind(request).await,
             SubresourceEndpoint::Eviction => return eviction::evict(request).await,
+            SubresourceEndpoint::Token => return token::issue(request).await,
             SubresourceEndpoint::Unsupported => return Err(unsupported(request, name).await),
         },
     };

@@ -1,5 +1,6 @@
 //! Paths that name no resource: discovery, OpenAPI, health and the version.
 
+use crate::authn::token::ISSUER;
 use crate::clock::Clock;
 use crate::encoding::document::Document;
 use crate::encoding::negotiate::{self, Format};
@@ -11,7 +12,8 @@ use crate::request::info::{Query, ResourceInfo};
 use crate::status::Status;
 use crate::{Body, health, version};
 use flyball_schema::kinds;
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 /// Handles a request to a path that names no resource.
@@ -35,6 +37,8 @@ pub(crate) async fn respond(context: &RequestContext, served: &Served, head: &ht
             let state = health::State { store: server.store(), shutting_down };
             health::respond(&info.path, &info.query, &state).await
         }
+        [".well-known", "openid-configuration"] => request.get(|request| request.openid_configuration()),
+        ["openid", "v1", "jwks"] => request.get(|_| openid("application/jwk-set+json", &server.token_keys().jwks())),
         ["api"] => request.get(|request| request.routed(|| request.core(served))),
         ["apis"] => request.named(served),
         ["api", version] => request.versioned(served, "", version),
@@ -60,6 +64,16 @@ fn missing(headers: &HeaderMap, query: &Query, group: &str) -> Response<Body> {
 
 fn no_such_page() -> Response<Body> {
     output::text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// A document of the issuer of service account tokens, which caches may keep for an hour.
+fn openid(media_type: &'static str, document: &Value) -> Response<Body> {
+    let mut response = output::value(Format::JSON, document);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    response
 }
 
 const PRETTY: Format = Format { pretty: true, ..Format::JSON };
@@ -109,6 +123,20 @@ impl Request<'_> {
             Ok(()) => output::value(PRETTY, &version::version()),
             Err(status) => self.refuse(&status),
         }
+    }
+
+    /// Where verifiers of service account tokens find the keys.
+    // pkg/serviceaccount/openidmetadata.go
+    fn openid_configuration(&self) -> Response<Body> {
+        let host = self.headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+        let configuration = json!({
+            "issuer": ISSUER,
+            "jwks_uri": format!("https://{host}/openid/v1/jwks"),
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        });
+        openid("application/json", &configuration)
     }
 
     fn core(&self, served: &Served) -> Response<Body> {

@@ -1,5 +1,7 @@
 //! The server's own limits, and what else it is started with.
 
+use crate::authn::token::StaticToken;
+use crate::authn::token_keys::TokenKeys;
 use crate::filters::AuditSink;
 use crate::server::ApiServer;
 use crate::status::Result;
@@ -18,6 +20,10 @@ pub struct ServerOptions {
     pub request_timeout: Duration,
     /// Takes the audit events of every request.
     pub audit_sink: Option<Arc<dyn AuditSink>>,
+    /// The keys of service account tokens; a new one if there are none.
+    pub token_keys: Option<Arc<TokenKeys>>,
+    /// Tokens that stand for users.
+    pub static_tokens: Vec<StaticToken>,
 }
 
 impl Default for ServerOptions {
@@ -27,6 +33,8 @@ impl Default for ServerOptions {
             max_mutating_requests_in_flight: 200,
             request_timeout: Duration::from_secs(60),
             audit_sink: None,
+            token_keys: None,
+            static_tokens: Vec::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The API server: a value that handles requests. Its state is in the store; the registry is derived from it.
 
+use crate::authn::token_keys::TokenKeys;
 use crate::authn::user::User;
 use crate::authz::rbac::Rbac;
 use crate::bootstrap;
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     writes: Writes,
     registry: Registry,
     rbac: Rbac,
+    token_keys: OnceLock<Arc<TokenKeys>>,
     clock: Clock,
     frames: EncodedEventCache,
     crds: OnceLock<crd::Controller>,
@@ -65,6 +67,7 @@ impl ApiServer {
             writes: Writes::default(),
             registry,
             rbac: Rbac::default(),
+            token_keys: OnceLock::new(),
             clock: Clock::start(),
             frames: EncodedEventCache::default(),
             crds: OnceLock::new(),
@@ -93,6 +96,12 @@ impl ApiServer {
     /// The roles and bindings that are in force.
     pub(crate) fn rbac(&self) -> &Rbac {
         &self.0.rbac
+    }
+
+    /// The keys of service account tokens.
+    pub(crate) fn token_keys(&self) -> &TokenKeys {
+        let given = || self.0.options.token_keys.clone().unwrap_or_else(|| Arc::new(TokenKeys::generate()));
+        self.0.token_keys.get_or_init(given)
     }
 
     /// The server's clock.

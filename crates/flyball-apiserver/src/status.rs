@@ -181,12 +181,13 @@ impl Status {
         status
     }
 
-    /// 409: a pod cannot be bound to a node.
-    pub fn binding_conflict(name: &str, why: impl fmt::Display) -> Self {
-        let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
+    /// 409, for the reason given, about an object whose kind is not that of the request.
+    pub fn conflict_about(group: &str, kind: &str, name: &str, why: impl fmt::Display) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(kind, group));
         let details = Details {
             name: name.into(),
-            kind: "pods/binding".into(),
+            group: group.into(),
+            kind: kind.into(),
             ..Details::default()
         };
         Self::failure(StatusCode::CONFLICT, Reason::Conflict, message).with(details)

@@ -12,6 +12,8 @@ pub enum Failure {
     #[error(transparent)]
     Authority(#[from] flyball_apiserver::authn::identity::AuthorityError),
     #[error(transparent)]
+    TokenKeys(#[from] flyball_apiserver::authn::token_keys::TokenKeysError),
+    #[error(transparent)]
     Cluster(#[from] flyball_cluster::StartError),
     #[error(transparent)]
     Serve(#[from] flyball_apiserver::http::serve::ServeError),

@@ -4,10 +4,11 @@ use crate::{control::Control, etcd::EtcdOptions, failure::Failure, home};
 use application::http_api::HttpApi;
 use clap::Args;
 use flyball_apiserver::{
-    authn::{identity::Authority, kubeconfig},
+    ServerOptions,
+    authn::{identity::Authority, kubeconfig, token_keys::TokenKeys},
     http::serve::{Config, Serving, serve},
 };
-use flyball_cluster::Cluster;
+use flyball_cluster::{Cluster, StartError};
 use flyball_host::limits;
 use flyball_store::Store;
 use std::{
@@ -54,7 +55,17 @@ impl Up {
             _ => None,
         };
         let authority = Arc::new(authority);
-        let cluster = Cluster::start(store).await?;
+        let token_keys = match &data {
+            Some(data) => TokenKeys::open(&data.join("authority"))?,
+            None => TokenKeys::generate(),
+        };
+        let options = ServerOptions {
+            token_keys: Some(Arc::new(token_keys)),
+            ..ServerOptions::default()
+        };
+        let server = options.start(store).await;
+        let server = server.map_err(|status| StartError::Serve(status.message.clone()))?;
+        let cluster = Cluster::over(server).await?;
         let address = SocketAddr::from(([127, 0, 0, 1], self.port));
         let config = Config { address, hosts: Vec::new(), authority: authority.clone() };
         let serving = serve(cluster.api_server().clone(), config).await?;

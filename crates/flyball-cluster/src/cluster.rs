@@ -36,6 +36,11 @@ impl Cluster {
         let server = ApiServer::start(store)
             .await
             .map_err(|status| StartError::Serve(status.message.clone()))?;
+        Cluster::over(server).await
+    }
+
+    /// Runs the controllers of a cluster on an API server that was started with options of its own.
+    pub async fn over(server: ApiServer) -> Result<Cluster, StartError> {
         let operator = operator(&server);
         let client = client(&server, operator.name());
         let registered = node::register(client.clone(), server.clock().now()).await;

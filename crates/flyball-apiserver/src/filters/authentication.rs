@@ -7,8 +7,9 @@ use crate::status::Status;
 use http::header::AUTHORIZATION;
 
 pub(super) async fn filter(mut request: Request, next: Next) -> Response {
-    let now = context(&request).server.clock().now();
-    match authn::authenticate(request.headers(), request.extensions(), now) {
+    let server = context(&request).server.clone();
+    let authenticated = authn::authenticate(&server, request.headers(), request.extensions()).await;
+    match authenticated {
         Ok(user) => {
             context_mut(&mut request).user = user;
             request.headers_mut().remove(AUTHORIZATION);

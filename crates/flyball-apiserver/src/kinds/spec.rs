@@ -123,6 +123,8 @@ pub enum SubresourceEndpoint {
     Binding,
     /// `eviction` of a Pod.
     Eviction,
+    /// `token` of a ServiceAccount.
+    Token,
     /// Listed by discovery, refused by name.
     Unsupported,
 }

@@ -101,7 +101,7 @@ fn refuse(request: &ResourceRequest, target: &Value) -> Result<()> {
 }
 
 fn place(request: &ResourceRequest, pod: &mut Value, node: &str, now: &str) -> Result<()> {
-    let conflict = |why: String| Err(Status::binding_conflict(request.name(), why));
+    let conflict = |why: String| Err(Status::conflict_about("", "pods/binding", request.name(), why));
     let name = request.name();
     if object::is_deleting(pod) {
         return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));

@@ -22,7 +22,7 @@ pub(crate) async fn answer(request: &ResourceRequest) -> Result<ApiResponse> {
         "localsubjectaccessreviews" => access::of_subject_in_namespace(request, &object).await?,
         "selfsubjectrulesreviews" => return access::rules(request, &object).await,
         "selfsubjectreviews" => return Ok(created(identity::own(request))),
-        "tokenreviews" => identity::of_token(&object["spec"])?,
+        "tokenreviews" => identity::of_token(request, &object["spec"]).await?,
         other => return Err(Status::internal(format!("no review is called {other}"))),
     };
     FieldManager::of(request, Subresource::Whole, &options).update(None, &mut object);

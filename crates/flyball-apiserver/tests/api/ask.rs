@@ -1,6 +1,6 @@
 //! Raw requests to an API server in this process.
 
-use flyball_apiserver::{ApiServer, Body, User};
+use flyball_apiserver::{ApiServer, Body, ServerOptions, User};
 use flyball_store::Store;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -25,6 +25,10 @@ impl Server {
 
     pub async fn over(store: Store) -> Server {
         Server(ApiServer::start(store).await.unwrap(), User::admin())
+    }
+
+    pub async fn with(store: Store, options: ServerOptions) -> Server {
+        Server(options.start(store).await.unwrap(), User::admin())
     }
 
     /// The same server, asked by another user.
@@ -66,12 +70,12 @@ impl Server {
     }
 
     pub async fn send(&self, method: Method, path: &str, content_type: &str, body: &str) -> Answer {
-        let response = self.raw(method, path, content_type, body).await;
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        let body = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
-        Answer { code: parts.status.as_u16(), headers: parts.headers, body }
+        Answer::read(self.raw(method, path, content_type, body).await).await
+    }
+
+    /// Sends a request that no user of the process vouches for.
+    pub async fn without_user(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        Answer::read(self.0.respond(request(method, path, headers, body)).await).await
     }
 
     pub async fn raw(&self, method: Method, path: &str, content_type: &str, body: &str) -> Response<Body> {
@@ -85,12 +89,7 @@ impl Server {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Response<Body> {
-        let request = Request::builder().method(method).uri(path).header("user-agent", "tester/1.0");
-        let request = headers
-            .iter()
-            .fold(request, |request, (name, value)| request.header(*name, *value))
-            .body(Full::new(bytes::Bytes::from(body.to_owned())))
-            .unwrap();
+        let request = request(method, path, headers, body);
         self.0.as_user(self.1.clone()).respond(request).await
     }
 
@@ -99,6 +98,25 @@ impl Server {
         let response = self.raw(Method::GET, path, "application/json", "").await;
         assert_eq!(response.status(), 200, "watch {path}");
         Watch { body: response.into_body(), rest: Vec::new() }
+    }
+}
+
+fn request(method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Request<Full<bytes::Bytes>> {
+    let request = Request::builder().method(method).uri(path).header("user-agent", "tester/1.0");
+    headers
+        .iter()
+        .fold(request, |request, (name, value)| request.header(*name, *value))
+        .body(Full::new(bytes::Bytes::from(body.to_owned())))
+        .unwrap()
+}
+
+impl Answer {
+    async fn read(response: Response<Body>) -> Answer {
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        Answer { code: parts.status.as_u16(), headers: parts.headers, body }
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod ask;
+mod authenticating;
 mod authorizing;
 mod builtins;
 mod custom;

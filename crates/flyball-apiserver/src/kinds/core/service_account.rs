@@ -23,7 +23,7 @@ pub static SERVICE_ACCOUNT: ResourceSpec = ResourceSpec {
     warnings: no_warnings,
     resets: &[],
     status: None,
-    subresources: &[("token", SubresourceEndpoint::Unsupported)],
+    subresources: &[("token", SubresourceEndpoint::Token)],
     allocation: None,
     deletion: DeletionStrategy {
         returns_object: true,

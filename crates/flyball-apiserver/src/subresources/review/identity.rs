@@ -1,6 +1,8 @@
 //! Reviews of who a user is.
 // pkg/registry/authentication
 
+use crate::authn;
+use crate::authn::token::{self, Authenticated, ISSUER};
 use crate::authn::user::User;
 use crate::clock;
 use crate::request::context::ResourceRequest;
@@ -14,12 +16,25 @@ pub(super) fn own(request: &ResourceRequest) -> Value {
     review
 }
 
-/// Answers a TokenReview. No token is valid, because the server has no authenticator of tokens.
-pub(super) fn of_token(spec: &Value) -> Result<Value> {
-    if spec["token"].as_str().unwrap_or_default().is_empty() {
+/// Answers a TokenReview.
+// pkg/registry/authentication/tokenreview/storage.go
+pub(super) async fn of_token(request: &ResourceRequest, spec: &Value) -> Result<Value> {
+    let token = spec["token"].as_str().unwrap_or_default();
+    if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
-    Ok(json!({"user": {}}))
+    let wanted = spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut wanted: Vec<String> = wanted.map(str::to_owned).collect();
+    if wanted.is_empty() {
+        wanted.push(ISSUER.to_owned());
+    }
+    match token::authenticate(&request.server, token, &wanted).await {
+        Ok(Authenticated { user, audiences }) => {
+            let user = user_info(&authn::with_authenticated_group(user));
+            Ok(json!({"authenticated": true, "user": user, "audiences": audiences}))
+        }
+        Err(error) => Ok(json!({"user": {}, "error": error})),
+    }
 }
 
 fn user_info(user: &User) -> Value {
