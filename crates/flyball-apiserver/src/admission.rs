@@ -3,6 +3,7 @@
 mod attributes;
 mod chain;
 mod escalation;
+mod limit_ranger;
 mod namespace_lifecycle;
 mod priority;
 mod service_account;

@@ -233,6 +233,11 @@ impl Quantity {
         }
     }
 
+    /// The nearest floating-point number, for ratios.
+    pub fn approximate(&self) -> f64 {
+        self.amount.approximate()
+    }
+
     /// Whether it is less than nothing.
     pub fn is_negative(&self) -> bool {
         self.amount.negative && !self.amount.is_zero()

@@ -3,6 +3,7 @@
 
 use crate::admission::Attributes;
 use crate::admission::escalation::EscalationCheck;
+use crate::admission::limit_ranger::LimitRanger;
 use crate::admission::namespace_lifecycle::NamespaceLifecycle;
 use crate::admission::priority::Priority;
 use crate::admission::service_account::ServiceAccount;
@@ -13,6 +14,7 @@ use futures::future::{BoxFuture, FutureExt, ready};
 // pkg/kubeapiserver/options/plugins.go, AllOrderedPlugins
 static PLUGINS: &[&dyn Plugin] = &[
     &NamespaceLifecycle,
+    &LimitRanger,
     &ServiceAccount,
     &Priority,
     &EscalationCheck,

@@ -248,3 +248,33 @@ async fn a_service_that_changes_its_type_releases_its_node_ports() {
         assert_eq!(other.code, 201, "{}", other.body["message"]);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn limit_ranges_give_pods_their_resources_and_refuse_claims() {
+    let server = Server::start().await;
+    let limits = json!([
+        {"type": "Container", "default": {"cpu": "1"}, "max": {"cpu": "2"}},
+        {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}},
+    ]);
+    let range = json!({"metadata": {"name": "r"}, "spec": {"limits": limits}});
+    let created = server.post("/api/v1/namespaces/default/limitranges", range).await;
+    assert_eq!(created.headers.get("warning"), None);
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str, resources: Value| {
+        let container = json!({"name": "c", "image": "i", "resources": resources});
+        json!({"metadata": {"name": name}, "spec": {"containers": [container]}})
+    };
+
+    let filled = server.post(pods, pod("a", json!({}))).await.body;
+    let refused = server.post(pods, pod("b", json!({"limits": {"cpu": "3"}}))).await;
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}});
+    let claim = server.post("/api/v1/namespaces/default/persistentvolumeclaims", claim).await;
+
+    assert_eq!(
+        filled["spec"]["containers"][0]["resources"],
+        json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}})
+    );
+    let why = "pods \"b\" is forbidden: maximum cpu usage per Container is 2, but limit is 3";
+    assert_eq!((refused.code, &refused.body["message"]), (403, &json!(why)));
+    assert_eq!(claim.code, 403, "{}", claim.body);
+}

@@ -20,6 +20,13 @@ impl Decimal {
         self.digits.is_empty()
     }
 
+    /// The nearest floating-point number.
+    pub(super) fn approximate(&self) -> f64 {
+        let digits: String = self.digits.iter().map(|digit| char::from(b'0' + digit)).collect();
+        let sign = if self.negative { "-" } else { "" };
+        format!("{sign}0{digits}e{}", self.exponent).parse().unwrap_or(f64::INFINITY)
+    }
+
     /// Multiplies by a power of two.
     pub(super) fn double(&mut self, times: i32) {
         for _ in 0..times {

@@ -35,5 +35,5 @@ pub static LIMIT_RANGE: ResourceSpec = ResourceSpec {
     conversion: None,
     fields: &[],
     deprecation: None,
-    enforcement: Enforcement::StoredOnly,
+    enforcement: Enforcement::Enforced,
 };
