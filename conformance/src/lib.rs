@@ -1,6 +1,7 @@
 //! Flyball beside the real thing: a control plane built from the Go module registry, and the comparisons made with it.
 
 pub mod answers;
+pub mod bootstrap;
 pub mod cel;
 pub mod corpus;
 pub mod count;

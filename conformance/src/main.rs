@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 use conformance::answers;
+use conformance::bootstrap;
 use conformance::cel::{self, decide, random, rules, spec};
 use conformance::corpus::{self, ask, family, recorded};
 use conformance::count;
@@ -95,6 +96,8 @@ enum Action {
     Watches(watches::Options),
     /// Write the table of built-in kinds anew from Kubernetes' specification
     Table,
+    /// Write the roles and bindings of every cluster anew from what the real server has
+    Bootstrap,
     /// Kill, suspend, cut off and stop the leader of three replicas, and see that never two of them write
     Leadership(leadership::Options),
     /// Restart an operator of many objects, let it fail over, and see that neither writes anything
@@ -146,6 +149,7 @@ async fn main() -> ExitCode {
         Some(Action::Table) => table::write()
             .map(|path| println!("wrote {}", path.display()))
             .map_err(|error| sentence(&error)),
+        Some(Action::Bootstrap) => bootstrap::write().await,
         Some(Action::Count) => count(),
         Some(Action::CelSpec { text }) => cel_spec(&text),
         Some(Action::CelRandom { count, seed, examples, expressions }) => {

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::Api;
 use kube::api::ListParams;
 
+use crate::bootstrap;
 use crate::reference::{Error, Reference, exists};
 use crate::report::{Finding, sentence};
 use crate::table::{self, GenerateError};
@@ -44,11 +45,17 @@ async fn answers(reference: Reference, start: &str, findings: &mut Vec<Finding>)
     add("version is the pinned one", version(&reference).await);
     add("admin lists namespaces", admin_lists(&reference).await);
     add("the restricted user is refused", restricted_is_refused(&reference).await);
+    add("bootstrap roles and bindings are ours", bootstrap_is_ours(&reference).await);
     let served = served(&reference, format!("{start}: the table of kinds is what is served")).await;
     let (pids, directory) = (reference.pids(), reference.directory().to_owned());
     drop(reference);
     add("leaves no process behind", gone(&pids, &directory));
     findings.push(served);
+}
+
+async fn bootstrap_is_ours(reference: &Reference) -> Outcome {
+    let client = reference.admin.client().map_err(|error| sentence(&error))?;
+    bootstrap::check(&client).await
 }
 
 async fn version(reference: &Reference) -> Outcome {
