@@ -9,4 +9,5 @@ pub(crate) mod log;
 pub(crate) mod manifests;
 pub(crate) mod run;
 pub(crate) mod section;
+pub(crate) mod tls;
 pub(crate) mod trace;

@@ -97,6 +97,10 @@ pub struct LeaderElection {
 }
 
 /// Where metrics are served.
+///
+/// On an address that other machines reach, a client needs a token that the API server knows, and the port speaks TLS: with the
+/// certificate of `cert_file`, or with a self-signed one that is made at each start and renewed. On a loopback address it
+/// asks for no token, and speaks HTTP unless a certificate is given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metrics {
     /// Whether they are served.
@@ -107,6 +111,10 @@ pub struct Metrics {
     pub port: u16,
     /// The path they are served under.
     pub path: String,
+    /// The file with the port's certificate and its chain, in PEM. It is read again when it changes.
+    pub cert_file: Option<String>,
+    /// The file with the certificate's key, in PEM.
+    pub key_file: Option<String>,
 }
 
 /// Where probes are answered.
@@ -194,6 +202,8 @@ impl Default for Metrics {
             address: Ipv4Addr::UNSPECIFIED.into(),
             port: 8080,
             path: "/metrics".into(),
+            cert_file: None,
+            key_file: None,
         }
     }
 }

@@ -62,10 +62,10 @@ async fn a_port_that_is_taken_is_named_with_what_to_do() {
 async fn ask(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    let read = timeout(Duration::from_secs(600), stream.read_to_string(&mut answer)).await;
-    read.expect("nobody is listened to for ever").unwrap();
-    answer
+    let mut answer = Vec::new();
+    let read = timeout(Duration::from_secs(600), stream.read_to_end(&mut answer)).await;
+    read.expect("the connection is closed in time").unwrap_or_default();
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,4 +79,69 @@ async fn idle_connections_are_closed() {
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("ok"), "{answer}");
     let refusal = ask(address, "DELETE /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     assert!(refusal.starts_with("HTTP/1.1 405") && refusal.contains("allow: GET,HEAD"), "{refusal}");
+}
+
+/// A client that trusts one certificate.
+async fn ask_over_tls(address: SocketAddr, certificate: &rcgen::Certificate, request: &str) -> std::io::Result<String> {
+    let mut roots = tokio_rustls::rustls::RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let config = tokio_rustls::rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    let name = "greeter.default.svc".try_into().unwrap();
+    let mut stream = connector.connect(name, TcpStream::connect(address).await?).await?;
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+#[tokio::test]
+async fn a_port_that_asks_for_tokens_speaks_tls_only() {
+    let world = World::start().await;
+    let names = vec!["greeter.default.svc".to_owned()];
+    let [ours, other] = [(), ()].map(|()| rcgen::generate_simple_self_signed(names.clone()).unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(file("tls.crt"), ours.cert.pem()).unwrap();
+    std::fs::write(file("tls.key"), ours.signing_key.serialize_pem()).unwrap();
+    let files = format!("certFile: {}, keyFile: {}", file("tls.crt"), file("tls.key"));
+    let request = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    for (address, certificate) in [("0.0.0.0", ""), ("0.0.0.0", &*files), ("127.0.0.1", &*files)] {
+        let separator = if certificate.is_empty() { "" } else { ", " };
+        let text = format!(
+            "leaderElection: {{ enabled: false }}\nhealth: {{ enabled: false }}\n\
+             metrics: {{ address: {address}, port: 0{separator}{certificate} }}"
+        );
+        let operator = Operator::new("greeter").controller(Controller::new(idle));
+        let running = operator
+            .config(&Config::from_yaml(&text).unwrap())
+            .start(world.client.clone())
+            .await
+            .unwrap();
+        let port = running.addresses().metrics.unwrap().port();
+        let port = SocketAddr::from(([127, 0, 0, 1], port));
+        let plain = ask(port, request).await;
+        assert!(!plain.contains("HTTP/1.1"), "{plain}");
+        if certificate.is_empty() {
+            continue;
+        }
+        let answer = ask_over_tls(port, &ours.cert, request).await.unwrap();
+        let status = if address == "0.0.0.0" {
+            "401 Unauthorized"
+        } else {
+            "200 OK"
+        };
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        assert!(ask_over_tls(port, &other.cert, request).await.is_err());
+    }
+}
+
+#[test]
+fn a_certificate_without_its_key_is_refused() {
+    let refused = Config::from_yaml("metrics: { certFile: tls.crt }").unwrap_err().to_string();
+    assert_eq!(refused, "metrics.keyFile: missing beside metrics.certFile; give both, or none");
 }

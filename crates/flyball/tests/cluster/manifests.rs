@@ -233,6 +233,15 @@ fn the_deployment_is_as_restricted_as_pods_can_be() {
     assert!(!kinds(&objects).contains(&"ServiceMonitor"), "its kind is not in every cluster");
     let monitored = Manifests::of(&operator).without_namespace().service_monitor().all("a").unwrap();
     assert!(kinds(&monitored).contains(&"ServiceMonitor") && !kinds(&monitored).contains(&"Namespace"));
+    let monitor = monitored
+        .iter()
+        .find(|object| object.types.as_ref().unwrap().kind == "ServiceMonitor")
+        .unwrap();
+    let endpoint = &monitor.data["spec"]["endpoints"][0];
+    assert_eq!(
+        (&endpoint["scheme"], &endpoint["tlsConfig"]["insecureSkipVerify"]),
+        (&"https".into(), &true.into())
+    );
 }
 
 async fn apply(world: &World, object: &DynamicObject) {

@@ -1,8 +1,10 @@
-//! The sockets of the admin server: one for probes, one for metrics and `/debug`, or one for both.
+//! The sockets of the admin server: one for probes, one for metrics and `/debug`, or one for both. A port that asks for tokens
+//! speaks TLS.
 
 use crate::engine::runtime::Runtime;
 use crate::program::admin::auth::Gate;
 use crate::program::admin::{debug_routes, probes};
+use crate::program::tls::ServingCertificate;
 use crate::{Config, Error, Result};
 use axum::Router;
 use hyper::server::conn::http1;
@@ -18,13 +20,15 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
     sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
 };
+use tokio_rustls::TlsAcceptor;
 
-/// Connections that take longer to send a request's headers are closed.
+/// Connections that take longer for a TLS handshake, or to send a request's headers, are closed.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection is kept, and how long its last answer may take.
 const MAX_CONNECTION_AGE: Duration = Duration::from_secs(300);
@@ -53,27 +57,60 @@ impl Servers {
     /// Listens as the configuration says. `client` is asked who may look, unless only this machine can.
     pub(crate) async fn start(operator: &Arc<Runtime>, config: &Config, client: Client) -> Result<Servers> {
         let (health, metrics) = (&config.health, &config.metrics);
+        let namespace = client.default_namespace().to_owned();
         let gate = (!metrics.address.is_loopback()).then(|| Arc::new(Gate::new(client)));
         let mut servers = Servers::default();
+        let tls = servers.tls(operator, config, gate.is_some(), namespace.as_str())?;
         let one = metrics.port != 0 && (metrics.address, metrics.port) == (health.address, health.port);
         if health.enabled {
             let mut router = probes(operator, config);
             if one && metrics.enabled {
                 router = router.merge(debug_routes(operator, config, gate.clone()));
             }
-            let address = servers.listen("health", health.address, health.port, router).await?;
+            let tls = tls.clone().filter(|_| one && metrics.enabled);
+            let address = servers.listen("health", (health.address, health.port), router, tls).await?;
             servers.addresses.health = Some(address);
             servers.addresses.metrics = (one && metrics.enabled).then_some(address);
         }
         if metrics.enabled && servers.addresses.metrics.is_none() {
             let router = debug_routes(operator, config, gate).merge(probes(operator, config));
-            let address = servers.listen("metrics", metrics.address, metrics.port, router).await?;
+            let address = servers.listen("metrics", (metrics.address, metrics.port), router, tls).await?;
             servers.addresses.metrics = Some(address);
         }
         Ok(servers)
     }
 
-    async fn listen(&mut self, what: &'static str, address: IpAddr, port: u16, router: Router) -> Result<SocketAddr> {
+    /// TLS for the metrics, where a client has to send a token or a certificate is configured.
+    fn tls(
+        &mut self,
+        operator: &Runtime,
+        config: &Config,
+        authorizes: bool,
+        namespace: &str,
+    ) -> Result<Option<TlsAcceptor>> {
+        let metrics = &config.metrics;
+        let certificate = match (&metrics.cert_file, &metrics.key_file) {
+            _ if !metrics.enabled => return Ok(None),
+            (Some(certificate), Some(key)) => ServingCertificate::from_files(certificate.as_ref(), key.as_ref())?,
+            _ if !authorizes => return Ok(None),
+            _ => {
+                let name = &operator.name;
+                let service = format!("{name}.{namespace}.svc");
+                ServingCertificate::self_signed(vec![service, name.clone(), "localhost".into()])?
+            }
+        };
+        let acceptor = TlsAcceptor::from(certificate.server_config()?);
+        self.tasks.spawn(certificate.keep());
+        Ok(Some(acceptor))
+    }
+
+    async fn listen(
+        &mut self,
+        what: &'static str,
+        (address, port): (IpAddr, u16),
+        router: Router,
+        tls: Option<TlsAcceptor>,
+    ) -> Result<SocketAddr> {
         let listener = TcpListener::bind((address, port)).await;
         let refused = |error| {
             let address = SocketAddr::new(address, port);
@@ -84,14 +121,14 @@ impl Servers {
         };
         let listener = listener.map_err(refused)?;
         let address = listener.local_addr()?;
-        tracing::info!(%address, "serving {what}");
-        self.tasks.spawn(serve(listener, router));
+        tracing::info!(%address, tls = tls.is_some(), "serving {what}");
+        self.tasks.spawn(serve(listener, router, tls));
         Ok(address)
     }
 }
 
 /// Accepts connections for ever: a bounded number at once, each for a bounded time.
-async fn serve(listener: TcpListener, router: Router) {
+async fn serve(listener: TcpListener, router: Router, tls: Option<TlsAcceptor>) {
     let (mut connections, room) = (JoinSet::new(), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
     loop {
         let permit = room.clone().acquire_owned().await.expect("the semaphore is never closed");
@@ -104,15 +141,23 @@ async fn serve(listener: TcpListener, router: Router) {
             }
         };
         while connections.try_join_next().is_some() {}
-        let router = router.clone();
+        let (router, tls) = (router.clone(), tls.clone());
         connections.spawn(async move {
-            serve_connection(stream, router).await;
+            match tls {
+                None => serve_connection(stream, router).await,
+                // A handshake that fails is the client's to notice.
+                Some(tls) => match timeout(HEADER_TIMEOUT, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => serve_connection(stream, router).await,
+                    Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                    Err(_) => tracing::debug!("TLS handshake timed out"),
+                },
+            }
             drop(permit);
         });
     }
 }
 
-async fn serve_connection(stream: TcpStream, router: Router) {
+async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));

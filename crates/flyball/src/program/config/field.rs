@@ -28,6 +28,7 @@ pub(crate) enum Field<'a> {
     Time(&'a mut Option<Duration>),
     GraceTime(&'a mut Option<Duration>),
     Install(&'a mut CrdInstall),
+    File(&'a mut Option<String>),
 }
 
 impl Field<'_> {
@@ -40,6 +41,7 @@ impl Field<'_> {
             Field::Lease(_) | Field::Service(_) => "NAME",
             Field::Duration(_) | Field::Time(_) | Field::GraceTime(_) => "DURATION",
             Field::Install(_) => "WHO",
+            Field::File(_) => "FILE",
             Field::Count(_) | Field::Retries(_) | Field::Number(_) => "NUMBER",
             Field::Address(_) => "ADDRESS",
             Field::Port(_) => "PORT",
@@ -67,6 +69,7 @@ impl Field<'_> {
             Field::Collector(value) => *value = endpoint(text, trace::EXPORTED)?,
             Field::Service(value) => *value = service_name(text, trace::EXPORTED)?,
             Field::Install(value) => *value = install(text)?,
+            Field::File(value) => *value = optional(text),
             Field::Count(value) => *value = Some(count(text)?),
             Field::Retries(value) => *value = Some(retries(text)?),
             Field::Number(value) => *value = Some(number(text)?),
@@ -81,9 +84,11 @@ impl Field<'_> {
         match self {
             Field::Namespace(value) | Field::Namespaces(value) => value.join(","),
             Field::Bool(value) => value.to_string(),
-            Field::Home(value) | Field::Lease(value) | Field::Collector(value) | Field::Service(value) => {
-                value.clone().unwrap_or_default()
-            }
+            Field::Home(value)
+            | Field::Lease(value)
+            | Field::Collector(value)
+            | Field::Service(value)
+            | Field::File(value) => value.clone().unwrap_or_default(),
             Field::Duration(value) => show(*value),
             Field::Time(value) | Field::GraceTime(value) => value.map(show).unwrap_or_default(),
             Field::Count(value) | Field::Retries(value) => value.map(|count| count.to_string()).unwrap_or_default(),

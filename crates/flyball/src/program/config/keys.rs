@@ -15,7 +15,7 @@ pub(crate) struct Key {
     field: for<'a> fn(&'a mut Config) -> Field<'a>,
 }
 
-pub(crate) static KEYS: [Key; 23] = [
+pub(crate) static KEYS: [Key; 25] = [
     Key::new("namespace", "The one namespace to watch; empty for all", |config| {
         Field::Namespace(&mut config.namespaces)
     }),
@@ -56,6 +56,14 @@ pub(crate) static KEYS: [Key; 23] = [
         Field::Port(&mut config.metrics.port)
     }),
     Key::new("metrics.path", "The path of the metrics", |config| Field::Path(&mut config.metrics.path)),
+    Key::new(
+        "metrics.certFile",
+        "The certificate of the metrics port, in PEM; a self-signed one unless given",
+        |config| Field::File(&mut config.metrics.cert_file),
+    ),
+    Key::new("metrics.keyFile", "The key of metrics.certFile, in PEM", |config| {
+        Field::File(&mut config.metrics.key_file)
+    }),
     Key::new("health.enabled", "Whether probes are answered", |config| {
         Field::Bool(&mut config.health.enabled)
     }),

@@ -219,6 +219,11 @@ fn contradictions(config: &Config) -> Vec<String> {
         }
     }
     mistakes.extend(paths_taken(config));
+    match (&config.metrics.cert_file, &config.metrics.key_file) {
+        (Some(_), None) => mistakes.push("metrics.keyFile: missing beside metrics.certFile; give both, or none".into()),
+        (None, Some(_)) => mistakes.push("metrics.certFile: missing beside metrics.keyFile; give both, or none".into()),
+        _ => {}
+    }
     if config.tracing.service_name.is_some() && config.tracing.endpoint.is_none() {
         mistakes.push("tracing.serviceName: no traces are sent without tracing.endpoint; give both, or none".into());
     }
@@ -229,19 +234,19 @@ fn contradictions(config: &Config) -> Vec<String> {
 fn paths_taken(config: &Config) -> Vec<String> {
     let (metrics, health) = (&*config.metrics.path, &config.health);
     let (live, ready) = (&*health.liveness_path, &*health.readiness_path);
-    let insight = ["/leader", "/debug"];
+    let debug_paths = ["/leader", "/debug"];
     let taken = |key: &str, path: &str, others: &[&str]| {
         let under = |path: &str, other: &str| path.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
         let clash = others.iter().find(|other| path == **other || under(path, other) || under(other, path))?;
         Some(format!("{key}: `{path}` is taken by `{clash}`, which answers something else"))
     };
     let mistakes = [
-        taken("health.livenessPath", live, &[&insight[..], &["/readyz"]].concat()),
-        taken("health.readinessPath", ready, &[&insight[..], &["/livez", "/healthz", live]].concat()),
+        taken("health.livenessPath", live, &[&debug_paths[..], &["/readyz"]].concat()),
+        taken("health.readinessPath", ready, &[&debug_paths[..], &["/livez", "/healthz", live]].concat()),
         taken(
             "metrics.path",
             metrics,
-            &[&insight[..], &["/livez", "/healthz", "/readyz", live, ready]].concat(),
+            &[&debug_paths[..], &["/livez", "/healthz", "/readyz", live, ready]].concat(),
         ),
     ];
     mistakes.into_iter().flatten().take(1).collect()
