@@ -33,7 +33,7 @@ pub enum ParseQuantityError {
     /// It is not a number followed by a suffix.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
-    /// Nobody knows the suffix.
+    /// The suffix is not known.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
@@ -210,7 +210,7 @@ impl Quantity {
     }
 
     /// Both together, in the notation of the first that is something. What no sum is known of stays the larger one.
-    pub(crate) fn plus(&self, other: &Quantity) -> Quantity {
+    pub fn plus(&self, other: &Quantity) -> Quantity {
         if other.is_zero() && !self.is_zero() {
             return Quantity { written: None, ..self.clone() };
         }

@@ -35,7 +35,7 @@ pub struct Faults {
 
 #[derive(Debug)]
 struct State {
-    random: u64,
+    random: fastrand::Rng,
     healed: bool,
     requests: u64,
     injected: u64,
@@ -65,7 +65,12 @@ struct Broken(&'static str);
 impl Faults {
     /// Faults of every kind: about one request in eight goes wrong, and no watch lasts for more than half a minute.
     pub fn seeded(seed: u64) -> Faults {
-        let state = State { random: seed, healed: false, requests: 0, injected: 0 };
+        let state = State {
+            random: fastrand::Rng::with_seed(seed),
+            healed: false,
+            requests: 0,
+            injected: 0,
+        };
         Faults {
             state: Arc::new(Mutex::new(state)),
             restarts: Arc::new(watch::Sender::new(0)),
@@ -167,12 +172,8 @@ impl Faults {
 }
 
 impl State {
-    /// splitmix64
     fn below(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
+        self.random.u64(..bound)
     }
 }
 

@@ -21,7 +21,6 @@ use std::{
     any::Any,
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, Weak},
-    time::Duration,
 };
 
 /// Buckets of durations, 5 ms to 10 s.
@@ -143,11 +142,6 @@ impl Metrics {
         let registry = self.registry();
         self.inside.instruments.sample(&operators);
         text::encode(&registry, format)
-    }
-
-    /// Counts an admission or conversion request.
-    pub fn webhook(&self, webhook: &str, operation: &str, code: u16, duration: Duration) {
-        self.instruments().webhook(webhook, operation, code, duration);
     }
 
     /// Handles to a controller's metrics.

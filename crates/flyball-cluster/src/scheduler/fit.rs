@@ -1,6 +1,7 @@
 //! Whether a pod may run on a node: selectors, affinity, taints and room.
 
 use crate::pod;
+use flyball_schema::quantity::Quantity as Amount;
 use k8s_openapi::{
     api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, Taint, Toleration},
     apimachinery::pkg::api::resource::Quantity,
@@ -121,61 +122,44 @@ fn shortages(spec: &PodSpec, node: &Node, placed: &[Arc<Pod>]) -> Vec<String> {
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.clone()).unwrap_or_default();
     let name = node.name_any();
     let here = placed.iter().filter(|pod| pod::node(pod) == Some(&name) && !pod::has_ended(pod));
-    let mut used: BTreeMap<String, f64> = BTreeMap::new();
+    let mut used = Amounts::new();
     for requests in here.filter_map(|pod| pod.spec.as_ref()).map(requests) {
-        requests
-            .into_iter()
-            .for_each(|(resource, amount)| *used.entry(resource).or_default() += amount);
+        requests.iter().for_each(|(resource, amount)| add(&mut used, resource, amount));
     }
-    let lacks = |(resource, amount): &(String, f64)| {
-        let all = allocatable.get(resource).map(amount_of).unwrap_or_default();
-        used.get(resource).copied().unwrap_or_default() + amount > all
-    };
-    requests(spec)
-        .into_iter()
-        .filter(lacks)
-        .map(|(resource, _)| format!("Insufficient {resource}"))
-        .collect()
+    let asked = requests(spec);
+    asked.iter().for_each(|(resource, amount)| add(&mut used, resource, amount));
+    let lacks = |resource: &&String| allocatable.get(*resource).and_then(amount_of) < used.get(*resource).cloned();
+    let lacking = asked.keys().filter(lacks);
+    lacking.map(|resource| format!("Insufficient {resource}")).collect()
 }
 
+/// By resource.
+type Amounts = BTreeMap<String, Amount>;
+
 /// What the containers of a pod ask for together.
-fn requests(spec: &PodSpec) -> BTreeMap<String, f64> {
-    let mut sum: BTreeMap<String, f64> = BTreeMap::new();
+fn requests(spec: &PodSpec) -> Amounts {
+    let mut sum = Amounts::new();
     let containers = spec
         .containers
         .iter()
         .filter_map(|container| container.resources.as_ref()?.requests.as_ref());
-    for (resource, amount) in containers.flatten() {
-        *sum.entry(resource.clone()).or_default() += amount_of(amount);
+    for (resource, quantity) in containers.flatten() {
+        if let Some(amount) = amount_of(quantity) {
+            add(&mut sum, resource, &amount);
+        }
     }
-    sum.retain(|_, amount| *amount > 0.0);
+    sum.retain(|_, amount| !amount.is_zero() && !amount.is_negative());
     sum
 }
 
-/// A quantity as a number; the API server has checked that it is one.
-fn amount_of(quantity: &Quantity) -> f64 {
-    let text = quantity.0.as_str();
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    // `1e3` ends in digits; only a suffix ends in letters.
-    let factor = match &text[number.len()..] {
-        "n" => 1e-9,
-        "u" => 1e-6,
-        "m" => 1e-3,
-        "k" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        "P" => 1e15,
-        "E" => 1e18,
-        "Ki" => 1024.0,
-        "Mi" => 1024f64.powi(2),
-        "Gi" => 1024f64.powi(3),
-        "Ti" => 1024f64.powi(4),
-        "Pi" => 1024f64.powi(5),
-        "Ei" => 1024f64.powi(6),
-        _ => 1.0,
-    };
-    number.parse::<f64>().unwrap_or_default() * factor
+fn add(amounts: &mut Amounts, resource: &str, amount: &Amount) {
+    let sum = amounts.get(resource).map_or_else(|| amount.clone(), |known| known.plus(amount));
+    amounts.insert(resource.to_owned(), sum);
+}
+
+/// A quantity, exactly; the API server has checked that it is one.
+fn amount_of(quantity: &Quantity) -> Option<Amount> {
+    quantity.0.parse().ok()
 }
 
 #[cfg(test)]
@@ -249,8 +233,17 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_numbers() {
-        let amount = |text: &str| amount_of(&Quantity(text.into()));
-        assert_eq!((amount("250m"), amount("1e3"), amount("2Gi")), (0.25, 1000.0, 2147483648.0));
+    fn amounts_are_exact_in_every_notation() {
+        let containers = |amounts: [&str; 3]| {
+            let container = |cpu: &str| json!({ "name": "c", "resources": { "requests": { "cpu": cpu } } });
+            json!({ "containers": amounts.map(container) })
+        };
+        let insufficient = "0/1 nodes are available: 1 Insufficient cpu.";
+        assert_eq!(why(containers(["3900m", "0.0999999", "100n"]), json!({})), "");
+        assert_eq!(why(containers(["3900m", "0.0999999", "101n"]), json!({})), insufficient);
+        let memory = |amount: &str| json!({ "containers": [{ "name": "c", "resources": { "requests": { "memory": amount } } }] });
+        assert_eq!(why(memory("8589934592"), json!({})), "");
+        assert_eq!(why(memory("8589934593"), json!({})), "0/1 nodes are available: 1 Insufficient memory.");
+        assert_eq!(why(memory("8e9"), json!({})), "");
     }
 }

@@ -27,7 +27,7 @@ struct Version {
 }
 
 struct Game {
-    random: u64,
+    random: fastrand::Rng,
     version: u64,
     /// What is there, selected or not.
     world: BTreeMap<u64, Version>,
@@ -77,7 +77,7 @@ impl Game {
         };
         mirror.subscribe(Subscriber { queue: Arc::downgrade(&queue), tell: Arc::new(tell) });
         Game {
-            random: seed,
+            random: fastrand::Rng::with_seed(seed),
             version: 0,
             world: BTreeMap::new(),
             events: VecDeque::new(),
@@ -90,12 +90,8 @@ impl Game {
         }
     }
 
-    /// splitmix64
     fn below(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
+        self.random.u64(..bound)
     }
 
     /// Somebody creates, changes or deletes something; says what the API server answers.

@@ -33,6 +33,8 @@ pub(crate) struct Object {
     pub(crate) version: u64,
     /// Whether it is being deleted.
     pub(crate) terminating: bool,
+    /// `status.phase`, if it has one: read once, since every scrape of the metrics counts the objects by it.
+    pub(crate) phase: Option<Box<str>>,
     /// Its owners: read once, since every controller that follows owners or dependents asks.
     pub(crate) owners: Box<[Owner<'static>]>,
     /// Its JSON without `managedFields`, followed by the value of `managedFields`.
@@ -45,6 +47,14 @@ pub(crate) struct Object {
 struct Header<'a> {
     #[serde(borrow)]
     metadata: Meta<'a>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Phased<'a> {
+    #[serde(borrow)]
+    phase: Cow<'a, str>,
 }
 
 /// What the framework reads of an object's metadata.
@@ -95,7 +105,10 @@ pub(crate) struct Owner<'a> {
 impl Object {
     pub(crate) fn parse(json: impl AsRef<str>) -> serde_json::Result<Object> {
         let json = json.as_ref();
-        let Header { metadata } = serde_json::from_str(json)?;
+        let Header { metadata, status } = serde_json::from_str(json)?;
+        // The status of a custom resource may be anything.
+        let phased = status.and_then(|status| serde_json::from_str::<Phased<'_>>(status.get()).ok());
+        let phase = phased.map(|phased| phased.phase.into());
         let key = Key::new(Some(&metadata.namespace), &metadata.name);
         let uid = Box::from(metadata.uid.as_ref());
         let version = metadata.resource_version.parse().unwrap_or_default();
@@ -103,7 +116,16 @@ impl Object {
         let owners = metadata.owner_references.into_iter().map(Owner::into_owned).collect();
         let (json, managed) = managed::split(json)?;
         let (text, json_length) = joined(&json, &managed);
-        Ok(Object { key, uid, version, terminating, owners, text, json_length })
+        Ok(Object {
+            key,
+            uid,
+            version,
+            terminating,
+            phase,
+            owners,
+            text,
+            json_length,
+        })
     }
 
     pub(crate) fn json(&self) -> Json<'_> {

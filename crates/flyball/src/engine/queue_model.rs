@@ -54,21 +54,8 @@ impl Model {
     }
 }
 
-/// A small generator (splitmix64), so that a seed is all it takes to repeat a failure.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    fn priority(&mut self) -> Priority {
-        [Priority::Live, Priority::Background][self.below(2) as usize]
-    }
+fn priority(random: &mut fastrand::Rng) -> Priority {
+    [Priority::Live, Priority::Background][random.usize(..2)]
 }
 
 fn ask(at: Instant, priority: Priority) -> Ask {
@@ -76,13 +63,13 @@ fn ask(at: Instant, priority: Priority) -> Ask {
 }
 
 fn play(seed: u64) {
-    let (mut random, mut queue, mut model) = (Random(seed), Queue::default(), Model::default());
+    let (mut random, mut queue, mut model) = (fastrand::Rng::with_seed(seed), Queue::default(), Model::default());
     let mut now = Instant::now();
     for step in 0..400 {
-        match random.below(10) {
+        match random.u64(..10) {
             0..=4 => {
-                let (key, delay) = (random.below(24) as u8, [0, 0, 1, 3, 7][random.below(5) as usize]);
-                let (at, priority) = (now + Duration::from_secs(delay), random.priority());
+                let (key, delay) = (random.u8(..24), [0, 0, 1, 3, 7][random.usize(..5)]);
+                let (at, priority) = (now + Duration::from_secs(delay), priority(&mut random));
                 queue.add(key, ask(at, priority), now);
                 model.add(key, at, priority);
             }
@@ -94,10 +81,10 @@ fn play(seed: u64) {
                 None => assert_eq!(model.may_run(now), [], "seed {seed}, step {step}: nothing ran"),
             },
             7..=8 if !model.running.is_empty() => {
-                let key = model.running.swap_remove(random.below(model.running.len() as u64) as usize);
+                let key = model.running.swap_remove(random.usize(..model.running.len()));
                 queue.done(&key, now);
             }
-            _ => now += Duration::from_millis(500 * random.below(4)),
+            _ => now += Duration::from_millis(500 * random.u64(..4)),
         }
         check(&queue, &model, now, &format!("seed {seed}, step {step}"));
     }
@@ -124,10 +111,10 @@ fn random_interleavings_keep_the_guarantees() {
 #[test]
 fn whatever_is_ready_runs_in_the_order_it_became_ready() {
     for seed in 0..200 {
-        let (mut random, mut queue, now) = (Random(seed), Queue::default(), Instant::now());
+        let (mut random, mut queue, now) = (fastrand::Rng::with_seed(seed), Queue::default(), Instant::now());
         let (mut live, mut background) = (Vec::new(), Vec::new());
         for _ in 0..100 {
-            let (key, priority) = (random.below(30), random.priority());
+            let (key, priority) = (random.u64(..30), priority(&mut random));
             queue.add(key, ask(now, priority), now);
             match priority {
                 Priority::Live if !live.contains(&key) => {

@@ -6,7 +6,6 @@ use prometheus_client::{
     metrics::{counter::Counter, histogram::Histogram},
     registry::Registry,
 };
-use std::time::Duration;
 
 pub(super) type Counters<const N: usize> = Bounded<Counter, N>;
 pub(super) type Gauges<const N: usize> = Bounded<FloatGauge, N>;
@@ -28,8 +27,7 @@ pub(super) const NAMES: &[&str] = &[
     "workqueue_longest_running_processor_seconds",
     "rest_client_requests", "rest_client_request_duration_seconds", "flyball_api_requests",
     "leader_election_status", "leader_election_master_status", "leader_transitions",
-    "event", "webhook_requests", "webhook_duration_seconds",
-    "controller_runtime_webhook_requests", "controller_runtime_webhook_latency_seconds",
+    "event",
     "resource_count", "resource_phase_count",
     "flyball_cache_objects", "flyball_cache_bytes", "flyball_cache_synced", "flyball_watch_restarts",
     "flyball_event_to_reconcile_seconds", "flyball_writes_fenced", "flyball_drift_corrected",
@@ -71,10 +69,6 @@ pub(super) struct Instruments {
     pub(super) master_status: Gauges<1>,
     pub(super) leader_transitions: Counters<1>,
     pub(super) events: Counters<2>,
-    pub(super) webhook_requests: Counters<3>,
-    pub(super) webhook_durations: Histograms<2>,
-    pub(super) runtime_webhook_requests: Counters<2>,
-    pub(super) runtime_webhook_latency: Histograms<1>,
     pub(super) resources: Gauges<2>,
     pub(super) phases: Gauges<2>,
     pub(super) cache_objects: Gauges<1>,
@@ -120,10 +114,6 @@ impl Instruments {
             master_status: gauge(to, "leader_election_master_status", "1 if this process leads, 0 if it follows", ["name"]),
             leader_transitions: counter(to, "leader_transitions", "New leaders that were seen", ["name"]),
             events: counter(to, "event", "Events published", ["type", "severity"]),
-            webhook_requests: counter(to, "webhook_requests", "Webhook requests", ["webhook", "operation", "code"]),
-            webhook_durations: seconds(to, "webhook_duration_seconds", "How long webhook requests take", ["webhook", "operation"]),
-            runtime_webhook_requests: counter(to, "controller_runtime_webhook_requests", "Webhook requests", ["webhook", "code"]),
-            runtime_webhook_latency: seconds(to, "controller_runtime_webhook_latency_seconds", "How long webhook requests take", ["webhook"]),
             resources: gauge(to, "resource_count", "Objects of the kinds that are reconciled", ["kind", "namespace"]),
             phases: gauge(to, "resource_phase_count", "Objects of the kinds that are reconciled, by status.phase", ["kind", "phase"]),
             cache_objects: gauge(to, "flyball_cache_objects", "Objects in the cache", ["kind"]),
@@ -131,14 +121,6 @@ impl Instruments {
             cache_synced: gauge(to, "flyball_cache_synced", "1 if the kind is listed and watched, 0 if that fails", ["kind"]),
             watch_restarts: counter(to, "flyball_watch_restarts", "Watches that began anew, by why the last one ended", ["kind", "reason"]),
         }
-    }
-
-    pub(super) fn webhook(&self, webhook: &str, operation: &str, code: u16, duration: Duration) {
-        let (code, duration) = (code.to_string(), duration.as_secs_f64());
-        self.webhook_requests.with([webhook, operation, &code]).inc();
-        self.webhook_durations.with([webhook, operation]).observe(duration);
-        self.runtime_webhook_requests.with([webhook, &code]).inc();
-        self.runtime_webhook_latency.with([webhook]).observe(duration);
     }
 }
 

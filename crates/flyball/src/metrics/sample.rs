@@ -1,26 +1,12 @@
 //! Metrics that are sampled at a scrape: caches, queues, objects and their phases.
 
 use crate::cache::Mirror;
-use crate::cache::kind::Form;
-use crate::cache::object::Object;
 use crate::engine::runtime::Runtime;
 use crate::metrics::instruments::Instruments;
-use serde::Deserialize;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
-
-/// As much of an object as its phase takes.
-#[derive(Deserialize)]
-struct Phased {
-    status: Option<Status>,
-}
-
-#[derive(Deserialize)]
-struct Status {
-    phase: Option<String>,
-}
 
 impl Instruments {
     /// Looks at the operators and sets the gauges by what is there.
@@ -71,10 +57,8 @@ impl Instruments {
         for object in mirror.list(None) {
             let namespace = object.key.namespace().unwrap_or_default();
             *namespaces.entry(namespace.to_owned()).or_insert(0_u32) += 1;
-            if mirror.kind().form == Form::Whole
-                && let Some(phase) = phase(&object)
-            {
-                *phases.entry(phase).or_insert(0_u32) += 1;
+            if let Some(phase) = &object.phase {
+                *phases.entry(phase.clone()).or_insert(0_u32) += 1;
             }
         }
         for (namespace, count) in namespaces {
@@ -84,9 +68,4 @@ impl Instruments {
             self.phases.with([kind, &phase]).inc_by(f64::from(count));
         }
     }
-}
-
-fn phase(object: &Object) -> Option<String> {
-    let phased = object.decode::<Phased>().ok()?;
-    phased.status.as_ref()?.phase.clone()
 }

@@ -2,7 +2,7 @@
 
 use crate::world::{World, config_map, pass};
 use axum::{Router, body::Body};
-use flyball::{Action, Config, Context, Controller, Election, Error, Operator, Result};
+use flyball::{Action, Config, Context, Controller, Election, Error, Event, Operator, Result};
 use http::{Request, StatusCode, header};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
@@ -268,4 +268,36 @@ async fn decisions_of_the_api_server_are_kept_to_and_remembered() {
     pass(61 * SECOND).await;
     ask(&service, "GET", "/metrics", Some("a"), "").await;
     assert_eq!(reviews(&world, "/tokenreviews"), 3, "a token may be revoked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn published_events_can_be_asked_for() {
+    async fn announce(map: Arc<ConfigMap>, ctx: Context) -> Result {
+        ctx.event(Event::normal("Seen", format!("{:?}", map.metadata.name)));
+        Ok(Action::await_change())
+    }
+    let world = World::start().await;
+    let running = world.run(&Operator::new("teller").controller(Controller::new(announce))).await;
+    for name in ["ada", "bob"] {
+        world.create(config_map(name, "a", "1")).await;
+    }
+    pass(SECOND).await;
+    let service = running.admin(&loopback());
+    let objects = |events: Value| -> Vec<String> {
+        events
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|event| event["object"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(objects(json_of(&service, "/debug/events").await), ["default/ada", "default/bob"]);
+    assert_eq!(objects(json_of(&service, "/debug/events?object=default/ada").await), ["default/ada"]);
+    assert_eq!(objects(json_of(&service, "/debug/events?limit=1").await), ["default/bob"]);
+    assert_eq!(objects(json_of(&service, "/debug/events?reason=Lost").await), Vec::<String>::new());
+    let event = &json_of(&service, "/debug/events?kind=ConfigMap").await[0];
+    assert_eq!(
+        (&event["type"], &event["reason"], &event["count"]),
+        (&json!("Normal"), &json!("Seen"), &json!(1))
+    );
 }

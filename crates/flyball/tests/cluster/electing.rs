@@ -104,35 +104,23 @@ async fn a_write_in_flight_at_the_end_of_the_lease_arrives_before_another_leads(
     group.check("");
 }
 
-/// splitmix64
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-}
-
 /// Takes some seconds: fifty rounds, each of half a minute of three replicas at work.
 #[tokio::test(start_paused = true)]
 async fn never_do_two_write_whatever_becomes_of_the_leader() {
     for seed in 0..5 {
         println!("seed {seed}");
-        let (mut random, mut group) = (Random(seed), Group::start(3).await);
+        let (mut random, mut group) = (fastrand::Rng::with_seed(seed), Group::start(3).await);
         for _ in 0..10 {
-            pass(Duration::from_millis(random.below(10_000))).await;
+            pass(Duration::from_millis(random.u64(..10_000))).await;
             let (leader, now) = (group.leader().await, Instant::now());
-            match random.below(5) {
+            match random.u64(..5) {
                 0 => group.crash(&leader),
                 1 => group.stop(&leader).await,
                 fault => {
-                    let delay = Duration::from_millis(random.below(3_000));
+                    let delay = Duration::from_millis(random.u64(..3_000));
                     let fault = [Network::Silent, Network::Refusing, Network::Slow(delay)][fault as usize - 2];
                     group.replica(&leader).network(fault);
-                    pass(Duration::from_millis(random.below(40_000))).await;
+                    pass(Duration::from_millis(random.u64(..40_000))).await;
                     group.replica(&leader).network(Network::Well);
                 }
             }

@@ -177,22 +177,3 @@ async fn a_watch_that_begins_anew_is_counted() {
     let scrape = Scrape::read(&running.metrics().text(Format::Prometheus));
     assert!(scrape.value("flyball_watch_restarts_total{kind=\"Pod\",reason=\"ended\"}") >= 2.0);
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_webhook_request_is_counted_under_both_names() {
-    let metrics = flyball::Metrics::default();
-    metrics.webhook("validate", "CREATE", 200, Duration::from_millis(3));
-    let scrape = Scrape::read(&metrics.text(Format::Prometheus));
-    assert_eq!(
-        scrape.value("webhook_requests_total{webhook=\"validate\",operation=\"CREATE\",code=\"200\"}"),
-        1.0
-    );
-    assert_eq!(
-        scrape.value("webhook_duration_seconds_count{webhook=\"validate\",operation=\"CREATE\"}"),
-        1.0
-    );
-    assert_eq!(
-        scrape.value("controller_runtime_webhook_requests_total{webhook=\"validate\",code=\"200\"}"),
-        1.0
-    );
-}

@@ -190,6 +190,77 @@ mod tests {
         }
     }
 
+    /// Any JSON, with the text that a splitter by characters would take for structure.
+    fn random(rng: &mut fastrand::Rng, depth: u32) -> Value {
+        let text = |rng: &mut fastrand::Rng| -> String {
+            let parts = [
+                "\"",
+                "\\",
+                "{",
+                "}",
+                "[",
+                "]",
+                ",",
+                ":",
+                "items",
+                "\"items\":[",
+                "é",
+                "\n",
+                " ",
+            ];
+            (0..rng.usize(..4)).map(|_| parts[rng.usize(..parts.len())]).collect()
+        };
+        match rng.u8(..if depth == 0 { 4 } else { 6 }) {
+            0 => Value::Null,
+            1 => json!(rng.bool()),
+            2 => json!(rng.i32(..)),
+            3 => json!(text(rng)),
+            4 => (0..rng.usize(..4)).map(|_| random(rng, depth - 1)).collect(),
+            _ => (0..rng.usize(..4))
+                .map(|_| (text(rng), random(rng, depth - 1)))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+        }
+    }
+
+    #[test]
+    fn random_lists_are_cut_as_serde_json_reads_them() {
+        for seed in 0..2_000 {
+            let rng = &mut fastrand::Rng::with_seed(seed);
+            let items: Vec<Value> = (0..rng.usize(..5))
+                .map(|_| json!({ "a": random(rng, 3), "items": random(rng, 2) }))
+                .collect();
+            let (before, after) = (random(rng, 2), random(rng, 2));
+            let list = json!({ "before": before, "items": items, "metadata": after });
+            let json = if rng.bool() {
+                list.to_string()
+            } else {
+                format!("{list:#}")
+            };
+            let (found, rest) = cut(&json, rng.usize(1..=json.len()));
+            assert_eq!(found, items, "seed {seed}: {json}");
+            assert_eq!((&rest["before"], &rest["metadata"]), (&before, &after), "seed {seed}: {json}");
+        }
+    }
+
+    /// A list that is no JSON, or is cut off, is an error of the one who reads its parts; it never panics.
+    #[test]
+    fn random_bytes_do_not_panic() {
+        for seed in 0..5_000 {
+            let rng = &mut fastrand::Rng::with_seed(seed);
+            let mut json = json!({ "items": [random(rng, 3)], "metadata": random(rng, 2) }).to_string().into_bytes();
+            for _ in 0..rng.usize(1..6) {
+                let at = rng.usize(..json.len());
+                json[at] = br#"{}[]",:\ix"#[rng.usize(..11)];
+            }
+            let mut items = Items::default();
+            for piece in json.chunks(rng.usize(1..=json.len())) {
+                items.feed::<Infallible>(piece, |_| Ok(())).unwrap();
+            }
+            items.end();
+        }
+    }
+
     #[test]
     fn a_list_may_have_no_items() {
         for items in ["[]", "null", "[ ]"] {

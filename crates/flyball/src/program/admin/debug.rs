@@ -2,7 +2,7 @@
 
 use crate::engine::runtime::{ControllerHandle, Runtime};
 use crate::program::log;
-use crate::{Key, QueuePosition, Queued};
+use crate::{EventFilter, Key, QueuePosition, Queued};
 use axum::{
     Json, Router,
     extract::{Query, State},
@@ -24,6 +24,7 @@ pub(crate) fn router() -> Router<Arc<Runtime>> {
         .route("/queues", get(queues))
         .route("/errors", get(errors))
         .route("/caches", get(caches))
+        .route("/events", get(events))
         .route("/log", get(log_level).put(set_log_level))
         .route("/reconcile", post(reconcile))
 }
@@ -31,7 +32,8 @@ pub(crate) fn router() -> Router<Arc<Runtime>> {
 const INDEX: &str = "\
 GET  /debug/queues?controller=NAME&limit=100    what is being reconciled and what is queued, until when, and why
 GET  /debug/errors?controller=NAME&limit=100    the last error of each object that fails
-GET  /debug/caches                              what is cached, and how its watches fare
+GET  /debug/caches                              what is cached, and the state of its watches
+GET  /debug/events?kind=KIND&object=NAMESPACE/NAME&reason=REASON&limit=100    the last events that the operator published
 GET  /debug/log                                 what is logged
 PUT  /debug/log                                 log what the body says from now on: debug, or info,kube=debug
 POST /debug/reconcile?controller=NAME&object=NAMESPACE/NAME    reconcile one object now
@@ -122,6 +124,38 @@ async fn errors(State(operator): State<Arc<Runtime>>, Query(which): Query<Which>
         }))
     });
     Json(failing.chain(mappers).collect::<Vec<_>>()).into_response()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedEvents {
+    kind: Option<String>,
+    object: Option<String>,
+    reason: Option<String>,
+    limit: Option<usize>,
+}
+
+/// The newest events last, with how often each happened; also those that were over their object's limit.
+async fn events(State(operator): State<Arc<Runtime>>, Query(wanted): Query<WantedEvents>) -> Response {
+    let mut records = operator.recorder.events().query(&EventFilter::new());
+    let is = |wanted: &Option<String>, value: &str| wanted.as_ref().is_none_or(|wanted| wanted == value);
+    records.retain(|record| is(&wanted.kind, &record.kind) && is(&wanted.reason, &record.reason));
+    records.retain(|record| is(&wanted.object, &record.object.to_string()));
+    let skipped = records.len().saturating_sub(wanted.limit.unwrap_or(LIMIT));
+    let records = records.iter().skip(skipped).map(|record| {
+        json!({
+            "apiVersion": record.api_version,
+            "kind": record.kind,
+            "object": record.object.to_string(),
+            "type": record.severity.event_type(),
+            "reason": record.reason,
+            "note": record.note,
+            "count": record.count,
+            "first": record.first,
+            "last": record.last,
+        })
+    });
+    Json(records.collect::<Vec<_>>()).into_response()
 }
 
 async fn caches(State(operator): State<Arc<Runtime>>) -> Response {
