@@ -311,11 +311,13 @@ impl Mirror {
         let change = match object.version > state.progress[watch.0].seen {
             false => None,
             true if selected => state.put(watch, object),
-            // Others see it leave; so do we.
+            // It no longer matches the selector: treat it as deleted, as the watch will.
             true => {
                 let change = state.remove(&object);
+                let old = change.as_ref().and_then(|change| change.old.as_ref());
+                let held = old.is_some_and(|old| old.uid == object.uid);
                 let deletions = &mut state.progress[watch.0].deletions;
-                deletions.left(&object.key, &object.uid, object.version, change.is_some());
+                deletions.left(&object.key, &object.uid, object.version, held);
                 change
             }
         };
@@ -459,15 +461,17 @@ impl State {
         Some(self.contents.put(object))
     }
 
-    /// Lets go of an object that is gone or not selected any more, unless it was seen in a later version, to which it returned.
+    /// Removes an object that is gone or not selected any more, unless it was seen in a later version, to which it returned.
+    ///
+    /// An older object of the same name and another uid is gone, too: a name belongs to one object at a time.
     fn remove(&mut self, object: &Object) -> Option<Change> {
         let current = self.contents.get(&object.key)?;
-        let returned = object.version != 0 && current.version > object.version;
-        if returned {
-            None
-        } else {
-            self.contents.remove(&object.key, &object.uid)
-        }
+        let is_gone = match object.version {
+            0 => current.uid == object.uid,
+            version => current.version <= version,
+        };
+        let uid = current.uid.clone();
+        is_gone.then(|| self.contents.remove(&object.key, &uid)).flatten()
     }
 }
 

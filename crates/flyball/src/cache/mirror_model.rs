@@ -18,7 +18,7 @@ const WATCH: WatchIndex = WatchIndex(0);
 type World = BTreeMap<u64, (u64, u64)>;
 
 /// One version of an object.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Version {
     name: u64,
     uid: u64,

@@ -251,7 +251,7 @@ mod tests {
             let mut json = json!({ "items": [random(rng, 3)], "metadata": random(rng, 2) }).to_string().into_bytes();
             for _ in 0..rng.usize(1..6) {
                 let at = rng.usize(..json.len());
-                json[at] = br#"{}[]",:\ix"#[rng.usize(..11)];
+                json[at] = br#"{}[]",:\ix"#[rng.usize(..10)];
             }
             let mut items = Items::default();
             for piece in json.chunks(rng.usize(1..=json.len())) {
