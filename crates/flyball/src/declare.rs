@@ -2,6 +2,7 @@
 
 pub(crate) mod action;
 pub(crate) mod backoff;
+pub(crate) mod check;
 pub(crate) mod controller;
 pub(crate) mod daemon;
 pub(crate) mod dynamic;

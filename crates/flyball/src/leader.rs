@@ -14,10 +14,14 @@ pub use leadership::Leadership;
 pub(crate) use elections::Elections;
 pub(crate) use fence::FencedClient;
 
-use crate::program::config::LeaderElection;
 use crate::{Error, Result};
 use elector::Elector;
 use std::{fmt, sync::Arc, time::Duration};
+
+/// client-go's times.
+pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
+pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
 /// client-go's `JitterFactor`: candidates wait up to this much longer than the retry period.
 const JITTER: f64 = 1.2;
@@ -52,14 +56,13 @@ type Call = Arc<dyn Fn() + Send + Sync>;
 impl Election {
     /// An election by the Lease of that name, in the namespace that the operator runs in.
     pub fn new(lease: impl Into<String>) -> Election {
-        let LeaderElection { lease_duration, renew_deadline, retry_period, .. } = LeaderElection::default();
         Election {
             lease: lease.into(),
             namespace: None,
             identity: identity(),
-            lease_duration,
-            renew_deadline,
-            retry_period,
+            lease_duration: LEASE_DURATION,
+            renew_deadline: RENEW_DEADLINE,
+            retry_period: RETRY_PERIOD,
             started: Vec::new(),
             stopped: Vec::new(),
             new_leader: Vec::new(),
@@ -67,7 +70,8 @@ impl Election {
     }
 
     /// The election that a configuration asks for, if it does.
-    pub(crate) fn configured(operator: &str, config: &LeaderElection) -> Option<Election> {
+    #[cfg(feature = "program")]
+    pub(crate) fn configured(operator: &str, config: &crate::config::LeaderElection) -> Option<Election> {
         let name = config.name.as_deref().unwrap_or(operator);
         config.enabled.then(|| Election {
             namespace: config.namespace.clone(),

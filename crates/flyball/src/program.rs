@@ -1,13 +1,11 @@
-//! An operator as a program: arguments, configuration, logs, probes, CRDs and manifests.
+//! An operator as a program: arguments, configuration, logs, probes and manifests. The feature `program`, on by default.
 
 pub(crate) mod admin;
 pub(crate) mod args;
 pub mod config;
-pub(crate) mod crds;
-pub(crate) mod inspect;
 pub(crate) mod log;
 pub(crate) mod manifests;
 pub(crate) mod run;
 pub(crate) mod section;
 pub(crate) mod tls;
-pub(crate) mod trace;
+pub(crate) mod traces;

@@ -3,7 +3,7 @@
 use std::process::{Command, ExitCode};
 
 /// What is run, and under which name it is reported.
-const STEPS: [(&str, &[&str]); 4] = [
+const STEPS: [(&str, &[&str]); 5] = [
     ("format", &["fmt", "--all", "--check"]),
     (
         "lints",
@@ -15,6 +15,18 @@ const STEPS: [(&str, &[&str]); 4] = [
             "--",
             "--deny",
             "warnings",
+        ],
+    ),
+    (
+        "features",
+        &[
+            "check",
+            "--package",
+            "flyball",
+            "--no-default-features",
+            "--features",
+            "k8s-openapi/v1_36",
+            "--quiet",
         ],
     ),
     ("rules", &["test", "--package", "tidy", "--quiet"]),

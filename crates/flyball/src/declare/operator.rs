@@ -1,11 +1,12 @@
 //! An operator as a value: its name, its kinds, its controllers and tasks. It is inert until it is started.
 
+#[cfg(feature = "program")]
+use crate::Config;
 use crate::cache::watch::Lists;
+use crate::declare::check::{Check, Checks};
 use crate::declare::controller::ControllerSpec;
 use crate::declare::task::LeaderTask;
-use crate::program::admin::{Check, Checks};
-use crate::program::config;
-use crate::{Config, Connection, Controller, Election, Error, EventPolicy, Metrics, Result, Running};
+use crate::{Connection, Controller, Election, Error, EventPolicy, Metrics, Result, Running};
 use futures::future::BoxFuture;
 use k8s_openapi::{
     api::rbac::v1::PolicyRule,
@@ -16,6 +17,10 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 /// How long an operator's name may be, so that what is named after it, with a few letters more, has a name that Kubernetes takes.
 const MAX_NAME_LENGTH: usize = 50;
+
+/// Default ports of metrics and of probes.
+pub(crate) const METRICS_PORT: u16 = 8080;
+pub(crate) const HEALTH_PORT: u16 = 8081;
 
 /// Default of [`Operator::shutdown_grace`]: as long as Kubernetes gives a pod.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(30);
@@ -39,6 +44,7 @@ pub struct Operator {
     metrics: Option<Metrics>,
     events: EventPolicy,
     election: Option<Election>,
+    #[cfg(feature = "program")]
     config: Option<Config>,
     checks: Arc<Checks>,
 }
@@ -68,6 +74,7 @@ impl Operator {
             metrics: None,
             events: EventPolicy::default(),
             election: None,
+            #[cfg(feature = "program")]
             config: None,
             checks: Arc::default(),
         }
@@ -177,12 +184,14 @@ impl Operator {
 
     /// Starts as `config` says: its namespaces, election, ports and options of controllers. [`run`](crate::run) reads the
     /// configuration from flags, environment and file.
+    #[cfg(feature = "program")]
     pub fn config(mut self, config: &Config) -> Operator {
         self.config = Some(config.clone());
         self
     }
 
     /// The configuration that the operator starts with, if it was given one.
+    #[cfg(feature = "program")]
     pub fn configuration(&self) -> Option<&Config> {
         self.config.as_ref()
     }
@@ -245,6 +254,7 @@ impl Operator {
     }
 
     /// Changes the controller of that name, if there is one.
+    #[cfg(feature = "program")]
     pub(crate) fn edit_controller(&mut self, name: &str, edit: impl Fn(&mut ControllerSpec)) {
         self.controllers.iter_mut().filter(|controller| controller.name == name).for_each(edit);
     }
@@ -297,7 +307,7 @@ impl Operator {
             mistakes.extend(self.controllers.iter().filter_map(ControllerSpec::scope_error));
         }
         mistakes.extend(self.controller_mistakes());
-        let taken = |port: u16| [config::Metrics::default().port, config::Health::default().port].contains(&port);
+        let taken = |port: u16| [METRICS_PORT, HEALTH_PORT].contains(&port);
         for (name, port) in &self.served {
             if taken(*port) || matches!(name.as_str(), "metrics" | "health") || !is_label(name) || name.len() > 15 {
                 mistakes.push(format!(

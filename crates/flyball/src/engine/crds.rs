@@ -2,7 +2,6 @@
 
 use crate::declare::timer::fnv1a;
 use crate::engine::runtime::Runtime;
-use crate::program::config::CrdInstall;
 use crate::{Backoff, Error, Leadership, Operator, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -26,6 +25,18 @@ const HASH: &str = "flyball.dev/definition-hash";
 /// An API server that has accepted a kind serves it within this time.
 const ESTABLISHED_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Which replicas install the operator's kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CrdInstall {
+    /// The one that leads, before it reconciles anything.
+    #[default]
+    Leader,
+    /// Each, when it starts.
+    Always,
+    /// The operator installs none; the administrator does.
+    Never,
+}
 
 #[derive(Debug, thiserror::Error)]
 enum InstallError {

@@ -9,9 +9,9 @@ use crate::declare::error::Outcome;
 use crate::engine::queue::{Job, Priority};
 use crate::engine::runtime::{ControllerHandle, Runtime};
 use crate::engine::stopping::Stopping;
+use crate::engine::trace;
 use crate::engine::work::{WorkItem, WorkQueue};
 use crate::metrics::Ended;
-use crate::program::trace;
 use crate::{Action, Cache, ConditionStatus, Context, Error, Event, Key, Result, Why};
 use futures::FutureExt;
 use std::{

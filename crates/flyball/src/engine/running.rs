@@ -3,13 +3,16 @@
 use crate::cache::client::ObservedClient;
 use crate::clock::Clock;
 use crate::declare::controller::ControllerSpec;
+use crate::engine::crds::{self, CrdInstall};
 use crate::engine::runtime::Runtime;
 use crate::engine::task;
 use crate::leader::{Connection, Elections, FencedClient};
 use crate::metrics::MeasuredClient;
+#[cfg(feature = "program")]
 use crate::program::admin::{self, Servers};
-use crate::program::crds;
-use crate::{Addresses, Cache, Config, Election, Events, Leadership, Metrics, Operator, Result, event};
+#[cfg(feature = "program")]
+use crate::{Addresses, Config};
+use crate::{Cache, Election, Events, Leadership, Metrics, Operator, Result, event};
 use kube::Client;
 use std::{mem::take, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time::timeout};
@@ -17,6 +20,40 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a stop waits for the API server to take the events that are left.
 const LAST_EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What an operator is started with: what it declares, and what its configuration says.
+struct Setup {
+    operator: Operator,
+    election: Option<Election>,
+    install: CrdInstall,
+}
+
+impl Setup {
+    #[cfg(feature = "program")]
+    fn of(operator: &Operator) -> Result<Setup> {
+        let Some(config) = operator.configuration() else {
+            return Ok(Setup::declared(operator));
+        };
+        Ok(Setup {
+            operator: config.applied_to(operator.clone())?,
+            election: Election::configured(operator.name(), &config.leader_election),
+            install: config.crds.install,
+        })
+    }
+
+    #[cfg(not(feature = "program"))]
+    fn of(operator: &Operator) -> Result<Setup> {
+        Ok(Setup::declared(operator))
+    }
+
+    fn declared(operator: &Operator) -> Setup {
+        Setup {
+            operator: operator.clone(),
+            election: None,
+            install: CrdInstall::default(),
+        }
+    }
+}
 
 /// An operator that was started. Dropping it ends everything at once, as a crash would.
 #[must_use = "an operator ends when it is dropped"]
@@ -26,18 +63,16 @@ pub struct Running {
     /// No reconcile is left that could tell of events.
     ended: CancellationToken,
     elections: Option<Elections>,
+    #[cfg(feature = "program")]
     servers: Servers,
     /// Writes whether this process leads or not.
+    #[cfg(feature = "program")]
     client: Client,
 }
 
 impl Running {
     pub(crate) async fn start(operator: &Operator, connection: Connection) -> Result<Running> {
-        let config = operator.configuration();
-        let operator = &match config {
-            Some(config) => config.applied_to(operator.clone())?,
-            None => operator.clone(),
-        };
+        let Setup { operator, election, install } = &Setup::of(operator)?;
         operator.check()?;
         let cache = Cache::new(operator.name(), operator.namespaces_watched(), operator.lists());
         let metrics = operator.own_metrics();
@@ -46,7 +81,7 @@ impl Running {
         let (recorder, publisher) = event::channel(operator.event_policy());
         let clock = Clock::start();
         let mut elections = Elections::new(operator.name(), client.to_client(), cache.clone(), metrics.clone(), clock);
-        let leadership = stand(operator, config, &mut elections)?;
+        let leadership = stand(operator, election.as_ref(), &mut elections)?;
         let client = ObservedClient::new(client, cache.clone());
         let clients = FencedClientFactory {
             connection,
@@ -56,8 +91,7 @@ impl Running {
             metrics: metrics.clone(),
         };
         let client = client.to_client();
-        let install = config.map(|config| config.crds.install).unwrap_or_default();
-        let installation = crds::begin(&client, operator, &leadership, install).await?;
+        let installation = crds::begin(&client, operator, &leadership, *install).await?;
         let api = clients.client(&leadership)?;
         let runtime = Arc::new(Runtime {
             name: operator.name().to_owned(),
@@ -85,18 +119,31 @@ impl Running {
         control(operator, &runtime, &clients, &mut elections)?;
         spawn_tasks(operator, &runtime, &client);
         elections.start();
-        let mut running = Running {
+        let running = Running {
             operator: runtime,
             publisher,
             ended,
             elections: Some(elections),
+            #[cfg(feature = "program")]
             servers: Servers::default(),
+            #[cfg(feature = "program")]
             client,
         };
-        if let Some(config) = config {
-            running.servers = Servers::start(&running.operator, config, running.client.clone()).await?;
+        running.serve(operator).await
+    }
+
+    /// Opens the ports that the configuration asks for.
+    #[cfg(feature = "program")]
+    async fn serve(mut self, operator: &Operator) -> Result<Running> {
+        if let Some(config) = operator.configuration() {
+            self.servers = Servers::start(&self.operator, config, self.client.clone()).await?;
         }
-        Ok(running)
+        Ok(self)
+    }
+
+    #[cfg(not(feature = "program"))]
+    async fn serve(self, _: &Operator) -> Result<Running> {
+        Ok(self)
     }
 
     /// Waits until the operator's kinds are installed, or until another replica is seen to lead, which installs them.
@@ -116,11 +163,13 @@ impl Running {
     }
 
     /// All that the operator answers on the ports of a configuration, as a tower service that needs none.
+    #[cfg(feature = "program")]
     pub fn admin(&self, config: &Config) -> axum::Router {
         admin::service(&self.operator, config, self.client.clone())
     }
 
     /// Where probes are answered and metrics served.
+    #[cfg(feature = "program")]
     pub fn addresses(&self) -> Addresses {
         self.servers.addresses
     }
@@ -226,10 +275,9 @@ fn control(
 }
 
 /// Takes part in the operator's election, if it declares one or its configuration does, and in those of its controllers.
-fn stand(operator: &Operator, config: Option<&Config>, elections: &mut Elections) -> Result<Leadership> {
-    let configured = config.and_then(|config| Election::configured(operator.name(), &config.leader_election));
-    let leadership = match operator.own_election().cloned().or(configured) {
-        Some(election) => elections.stand(&election)?,
+fn stand(operator: &Operator, configured: Option<&Election>, elections: &mut Elections) -> Result<Leadership> {
+    let leadership = match operator.own_election().or(configured) {
+        Some(election) => elections.stand(election)?,
         None => Leadership::unelected(),
     };
     for election in operator.controllers().iter().filter_map(|controller| controller.election.as_ref()) {

@@ -3,15 +3,15 @@
 use crate::cache::kind::Kind;
 use crate::cache::{Followed, Mirror};
 use crate::clock::Clock;
+use crate::declare::check::Checks;
 use crate::declare::controller::ControllerSpec;
+use crate::engine::crds::Installation;
 use crate::engine::runner::ControllerLoop;
 use crate::engine::work::WorkQueue;
 use crate::engine::{connect, daemon, timer};
 use crate::event::Recorder;
 use crate::leader::FencedClient;
 use crate::metrics::ControllerMetrics;
-use crate::program::admin::Checks;
-use crate::program::crds::Installation;
 use crate::{Cache, Leadership, Metrics};
 use kube::Client;
 use std::{

@@ -1,16 +1,6 @@
 //! What becomes a trace: a span for each reconcile, and one inside it for each call of the API. Without the feature `otel` they
 //! are fields of the log's lines only.
 
-#[cfg(not(feature = "otel"))]
-mod absent;
-#[cfg(feature = "otel")]
-mod otlp;
-
-#[cfg(not(feature = "otel"))]
-pub(crate) use absent::Traces;
-#[cfg(feature = "otel")]
-pub use otlp::Traces;
-
 use crate::{Key, Why};
 use http::Response;
 use tracing::{Level, Span, field::Empty};

@@ -1,8 +1,8 @@
 //! Counts what an operator asks of the API server.
 
 use crate::cache::client::as_client;
+use crate::engine::trace;
 use crate::metrics::Metrics;
-use crate::program::trace;
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use std::sync::Arc;

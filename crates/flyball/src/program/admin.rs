@@ -7,7 +7,6 @@ mod serve;
 
 pub use serve::Addresses;
 
-pub(crate) use health::{Check, Checks};
 pub(crate) use serve::Servers;
 
 use crate::engine::runtime::Runtime;

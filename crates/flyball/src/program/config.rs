@@ -5,11 +5,14 @@ mod field;
 mod keys;
 mod layers;
 
+pub use crate::engine::crds::CrdInstall;
 pub use controllers::{BackoffConfig, ControllerConfig};
 
 pub(crate) use keys::{KEYS, Key};
 pub(crate) use layers::{Layers, is_section};
 
+use crate::declare::operator::{HEALTH_PORT, METRICS_PORT};
+use crate::leader::{LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD};
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
@@ -58,18 +61,6 @@ pub struct Config {
 pub struct Crds {
     /// Which replicas install them.
     pub install: CrdInstall,
-}
-
-/// Which replicas install the operator's kinds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CrdInstall {
-    /// The one that leads, before it reconciles anything.
-    #[default]
-    Leader,
-    /// Each, when it starts.
-    Always,
-    /// The operator installs none; the administrator does.
-    Never,
 }
 
 /// How the operator ends.
@@ -188,9 +179,9 @@ impl Default for LeaderElection {
             enabled: true,
             name: None,
             namespace: None,
-            lease_duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry_period: Duration::from_secs(2),
+            lease_duration: LEASE_DURATION,
+            renew_deadline: RENEW_DEADLINE,
+            retry_period: RETRY_PERIOD,
         }
     }
 }
@@ -200,7 +191,7 @@ impl Default for Metrics {
         Metrics {
             enabled: true,
             address: Ipv4Addr::UNSPECIFIED.into(),
-            port: 8080,
+            port: METRICS_PORT,
             path: "/metrics".into(),
             cert_file: None,
             key_file: None,
@@ -213,7 +204,7 @@ impl Default for Health {
         Health {
             enabled: true,
             address: Ipv4Addr::UNSPECIFIED.into(),
-            port: 8081,
+            port: HEALTH_PORT,
             liveness_path: "/healthz".into(),
             readiness_path: "/readyz".into(),
         }

@@ -1,7 +1,7 @@
 //! The log of an operator that runs as a program: text or JSON on stderr, at levels that can be changed while it runs.
 
 use crate::program::config::LogFormat;
-use crate::program::trace::Traces;
+use crate::program::traces::Traces;
 use crate::{Config, Result};
 use std::{io::IsTerminal, sync::OnceLock};
 use tracing::Subscriber;

@@ -4,7 +4,7 @@ mod rbac;
 mod rules;
 mod workload;
 
-use crate::program::crds;
+use crate::engine::crds;
 use crate::{Operator, Result};
 use kube::api::DynamicObject;
 use serde::Serialize;

@@ -1,5 +1,6 @@
 //! Probes, answered as Kubernetes' own components do: `ok`, or which check failed; `?verbose` tells all, `?exclude=` skips some.
 
+use crate::declare::check::Check;
 use crate::engine::runtime::Runtime;
 use axum::{
     extract::{Path, RawQuery, State},
@@ -13,20 +14,6 @@ const TOLERANCE: Duration = Duration::from_secs(20);
 
 /// How long a kind that was listed may not be watched before that counts: an API server restarts in less.
 const FAILING: Duration = Duration::from_secs(30);
-
-/// A question that is asked whenever a probe is.
-#[derive(Clone)]
-pub(crate) struct Check {
-    pub(crate) name: String,
-    pub(crate) ask: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
-}
-
-/// The questions that an author adds.
-#[derive(Clone, Default)]
-pub(crate) struct Checks {
-    pub(crate) live: Vec<Check>,
-    pub(crate) ready: Vec<Check>,
-}
 
 /// The answer to one question: its name, and what is well or wrong.
 type Answer = (String, Result<String, String>);
@@ -152,13 +139,5 @@ fn single(check: &str, answers: Vec<Answer>) -> Response {
         Some((_, Err(reason))) => {
             (StatusCode::INTERNAL_SERVER_ERROR, format!("internal server error: {reason}\n")).into_response()
         }
-    }
-}
-
-impl std::fmt::Debug for Checks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list()
-            .entries(self.live.iter().chain(&self.ready).map(|check| &check.name))
-            .finish()
     }
 }

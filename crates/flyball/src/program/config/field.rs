@@ -1,8 +1,9 @@
 //! Where in a [`Config`] a key's value is, how it is read from text, and how it is shown.
 
 use crate::declare::operator::is_label;
+use crate::engine::trace;
 use crate::program::config::{CrdInstall, LogFormat};
-use crate::program::{log, trace};
+use crate::program::log;
 use http::Uri;
 use jiff::SignedDuration;
 use std::{net::IpAddr, time::Duration};
