@@ -22,7 +22,12 @@ pub fn canonical(value: &Value<'_>) -> Result<Json, EvalError> {
         Value::Map(map) => {
             let entries = map.entries().map(|entry| {
                 let (key, value) = entry?;
-                Ok((canonical(&key)?, canonical(&value)?))
+                // cel-go looks the value up by its key, and finds none for a key that is not a number
+                let value = match &key {
+                    Value::Double(number) if number.is_nan() => json!({"opaque": "error"}),
+                    _ => canonical(&value)?,
+                };
+                Ok((canonical(&key)?, value))
             });
             entries_of(entries.collect::<Result<_, EvalError>>()?)
         }

@@ -57,6 +57,8 @@ fn downloaded(module: &str) -> Result<PathBuf, String> {
     command
         .current_dir(std::env::temp_dir())
         .env("GOWORK", "off")
+        // A release may require a newer Go than the installed one, only to be downloaded.
+        .env("GOTOOLCHAIN", "auto")
         .args(["mod", "download", "-json", module]);
     let output = command.output().map_err(|error| format!("start go, which this needs: {error}"))?;
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();

@@ -22,6 +22,8 @@ pub enum Finding {
     Same,
     /// Both fail for the same kind of reason, in other words.
     OtherWords(String),
+    /// They differ for a reason that is known and left.
+    Explained(&'static str),
     /// They differ: the cause, and an example.
     Different(String, String),
 }
@@ -33,6 +35,7 @@ pub struct Report {
     same: usize,
     values: usize,
     words: Vec<String>,
+    explained: BTreeMap<&'static str, usize>,
     different: BTreeMap<String, Vec<String>>,
     /// How many examples of a cause are shown.
     pub examples: usize,
@@ -46,6 +49,7 @@ impl Report {
             same: 0,
             values: 0,
             words: Vec::new(),
+            explained: BTreeMap::new(),
             different: BTreeMap::new(),
             examples: 4,
         }
@@ -57,6 +61,7 @@ impl Report {
         match finding {
             Finding::Same => self.same += 1,
             Finding::OtherWords(how) => self.words.push(how),
+            Finding::Explained(reason) => *self.explained.entry(reason).or_default() += 1,
             Finding::Different(cause, example) => self.different.entry(cause).or_default().push(example),
         }
     }
@@ -79,11 +84,15 @@ impl Display for Report {
         for example in self.words.iter().take(self.examples) {
             writeln!(formatter, "other words: {}", example.replace('\n', "\n    "))?;
         }
+        for (reason, count) in &self.explained {
+            writeln!(formatter, "{count} explained: {reason}")?;
+        }
         let Self { seed, same, values, words, .. } = self;
-        let (words, different) = (words.len(), self.differences());
+        let (words, explained, different) = (words.len(), self.explained.values().sum::<usize>(), self.differences());
         write!(
             formatter,
-            "seed {seed}: {same} same ({values} expressions have a value), {words} in other words, {different} different"
+            "seed {seed}: {same} same ({values} expressions have a value), {words} in other words, {explained} explained, \
+             {different} different"
         )
     }
 }
@@ -97,7 +106,10 @@ pub fn judge(request: &Request, theirs: &Answer) -> (Finding, bool) {
     let has_value = theirs.invalid.is_empty() && theirs.program.is_empty() && theirs.error.is_empty();
     let ours = panic::catch_unwind(AssertUnwindSafe(|| evaluated(request)));
     let finding = match ours {
-        Ok(ours) => compared(request, &ours, theirs),
+        Ok(ours) => match (compared(request, &ours, theirs), reason(request)) {
+            (Finding::Different(..), Some(reason)) => Finding::Explained(reason),
+            (finding, _) => finding,
+        },
         Err(_) => Finding::Different("a panic".into(), request.expression.clone()),
     };
     (finding, has_value)
@@ -170,6 +182,23 @@ fn compared(request: &Request, ours: &Answer, theirs: &Answer) -> Finding {
     words.map_or(Finding::Same, Finding::OtherWords)
 }
 
+/// Why the values of an expression may differ, where that is known: our quantities have no notation of their own, and at most
+/// 38 digits.
+fn reason(request: &Request) -> Option<&'static str> {
+    let text = &request.expression;
+    if !text.contains("quantity(") {
+        return None;
+    }
+    let is_large = |text: &str| ["e300", "e308"].iter().any(|exponent| text.contains(exponent));
+    if text.contains("google.protobuf.StringValue") {
+        Some("the text of a quantity")
+    } else if is_large(text) || is_large(&used(request).to_string()) {
+        Some("a quantity of more than 38 digits")
+    } else {
+        None
+    }
+}
+
 /// The values of the variables that an expression names.
 fn used(request: &Request) -> Json {
     let names = request.expression.split(|character: char| !character.is_ascii_alphanumeric());
@@ -180,6 +209,10 @@ fn used(request: &Request) -> Json {
 
 /// A message without what it quotes and counts.
 fn kind_of(message: &str) -> String {
+    // What is reported beside a syntax error depends on how the parser recovers from it.
+    if message.contains(": Syntax error") {
+        return "Syntax error".into();
+    }
     if message.starts_with("unknown time zone") {
         return "unknown time zone".into();
     }
@@ -242,7 +275,29 @@ mod tests {
         assert_eq!(kind_of("no such key: a"), kind_of("no such key: b"));
         let first = "ERROR: <input>:1:2: found no matching overload for '_+_' applied to '(int, double)'\n | 1";
         assert_eq!(kind_of(first), "found no matching overload for");
+        let beside =
+            "ERROR: <input>:1:5: invalid argument to has() macro\n | has(\nERROR: <input>:1:6: Syntax error: x";
+        assert_eq!(kind_of(beside), kind_of("ERROR: <input>:1:6: Syntax error: x"));
         assert_ne!(kind_of("division by zero"), kind_of("modulus by zero"));
+    }
+
+    #[test]
+    fn only_differences_of_quantities_are_explained() {
+        let of = |expression: &str, value: &str| {
+            let values = [("d", json!(value))].into();
+            let types = &super::super::inputs::TYPES;
+            reason(&Request {
+                kubernetes: true,
+                expression: expression.into(),
+                types,
+                values,
+            })
+        };
+        assert_eq!(of("quantity(string(d)).isInteger()", "-1e300"), Some("a quantity of more than 38 digits"));
+        assert_eq!(of("quantity(string(d)).isInteger()", "1"), None);
+        assert_eq!(of("string(d) == ''", "-1e300"), None);
+        let text = "google.protobuf.StringValue{value: dyn(quantity('1'))}";
+        assert_eq!(of(text, "1"), Some("the text of a quantity"));
     }
 
     #[test]

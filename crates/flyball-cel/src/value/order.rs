@@ -21,6 +21,7 @@ pub(crate) fn compare(one: &Value<'_>, other: &Value<'_>) -> Result<Ordering, Ev
         (Value::Bytes(one), Value::Bytes(other)) => (**one).cmp(&**other),
         (Value::Duration(one), Value::Duration(other)) => one.cmp(other),
         (Value::Timestamp(one), Value::Timestamp(other)) => one.cmp(other),
+        (Value::Double(one), _) if one.is_nan() => return Err(nan()),
         _ => return compare_numbers(one, other).unwrap_or_else(|| Err(EvalError::no_such_overload())),
     })
 }

@@ -9,6 +9,8 @@ use std::fmt;
 const MIN_SECONDS: i64 = -62_135_596_800;
 const MAX_SECONDS: i64 = 253_402_300_799;
 const SECOND: i64 = 1_000_000_000;
+/// How many bytes the name of a file may have, which Go takes each part of a zone's name for.
+const MAX_FILE_NAME: usize = 255;
 
 /// A span of time in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -295,6 +297,9 @@ impl Timestamp {
         if zone.contains("..") || zone.starts_with(['/', '\\']) {
             return Err(EvalError::new("time: invalid location name"));
         }
+        if zone.split('/').any(|part| part.len() > MAX_FILE_NAME) {
+            return Err(EvalError::new("file name too long"));
+        }
         let unknown = || EvalError::new(format!("unknown time zone {zone}"));
         let zone = TimeZone::get(zone).map_err(|_| unknown())?;
         // Rules of zones do not change in the last days of the year 9999, which jiff cannot look up.
@@ -471,5 +476,7 @@ mod tests {
             point.civil("Nowhere/Else").expect_err("unknown").message(),
             "unknown time zone Nowhere/Else"
         );
+        let long = point.civil(&"x".repeat(MAX_FILE_NAME + 1)).expect_err("too long");
+        assert_eq!(long.message(), "file name too long");
     }
 }
