@@ -173,3 +173,32 @@ async fn a_schema_that_is_invalid_now_is_never_ignored() {
     let message = refused.body["message"].as_str().unwrap();
     assert!(message.contains("the server could not properly serve the CR schema"), "{message}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_rule_does_not_compile_any_more_is_served() {
+    let store = Store::memory();
+    let mut stored = definition("example.dev", "toys");
+    let spec = json!({"type": "object", "properties": {"n": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": "self.gone == 1"}]});
+    stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({"type": "object", "properties": {"spec": spec}});
+    let names = stored["spec"]["names"].clone();
+    stored["status"] = json!({"acceptedNames": names, "conditions": [
+        {"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "True"}]});
+    let key = "apiextensions.k8s.io/customresourcedefinitions/toys.example.dev";
+    store.commit(vec![Op::put(key, stored.to_string(), Expect::Absent)]).await.unwrap();
+
+    let server = Server::over(store).await;
+
+    let toys = "/apis/example.dev/v1/namespaces/default/toys";
+    let toy = |name: &str| json!({"apiVersion": "example.dev/v1", "kind": "TOYS", "metadata": {"name": name}});
+    let created = server.post(toys, toy("plain")).await;
+    assert_eq!(created.code, 201, "{}", created.body);
+    let mut under_the_rule = toy("ruled");
+    under_the_rule["spec"] = json!({"n": 1});
+    let refused = server.post(toys, under_the_rule).await;
+    assert_eq!(refused.code, 422, "{}", refused.body);
+    let message = refused.body["message"].as_str().unwrap();
+    assert!(message.contains("rule compile error: compilation failed: ERROR"), "{message}");
+    assert_eq!(server.get(toys).await.body["items"].as_array().unwrap().len(), 1);
+}
