@@ -14,7 +14,7 @@ use tokio::{
     time::Instant,
 };
 
-/// What a follower may miss before it is told that it has missed some.
+/// How many events a follower may be behind before it misses some.
 const FOLLOWED: usize = 1_024;
 
 /// The events of an operator, as far as it remembers them. Clones are handles to the same ones.
@@ -175,7 +175,7 @@ impl Events {
     /// Remembers an occurrence.
     pub(super) fn record(&self, regarding: &Regarding, event: &Event, time: Time, now: Instant) {
         let record = self.lock().record(regarding, event, time, now);
-        // Nobody need follow.
+        // There may be no follower.
         self.news.send(record).unwrap_or_default();
     }
 

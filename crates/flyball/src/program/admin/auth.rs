@@ -1,4 +1,5 @@
-//! Who may look into an operator: whoever the API server knows by a token (TokenReview) and allows the path (SubjectAccessReview).
+//! Which clients may read an operator's state: those that the API server knows by a token (TokenReview) and allows the path
+//! (SubjectAccessReview).
 
 use crate::{Error, Result};
 use axum::{
