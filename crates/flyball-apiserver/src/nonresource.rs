@@ -44,6 +44,8 @@ pub(crate) async fn respond(context: &RequestContext, served: &Served, head: &ht
         ["api", version] => request.versioned(served, "", version),
         ["apis", group] => request.group(served, group),
         ["apis", group, version] => request.versioned(served, group, version),
+        ["openapi", "v3"] if info.path.ends_with('/') => no_such_document(),
+        ["openapi", "v2"] if info.path.ends_with('/') => no_such_page(),
         ["openapi", "v3", ref rest @ ..] => openapi::respond(served, rest, &request),
         ["openapi", "v2"] => openapi::swagger::respond(request.headers),
         _ => no_such_page(),
@@ -64,6 +66,13 @@ fn missing(headers: &HeaderMap, query: &Query, group: &str) -> Response<Body> {
 
 fn no_such_page() -> Response<Body> {
     output::text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// 404 as the handler of OpenAPI answers it: without a body.
+fn no_such_document() -> Response<Body> {
+    let mut response = Response::new(Body::whole(Vec::new()));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 /// A document of the issuer of service account tokens, which caches may keep for an hour.
