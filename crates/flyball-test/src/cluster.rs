@@ -1,49 +1,76 @@
-//! A cluster for a test: the verbs a test speaks in, each of which panics with what it was about.
+//! A cluster for a test: the operators that run in it, their requests, and the verbs of a test in short form.
 
-use crate::{
-    place::{Place, api, is_namespaced},
-    wait::until,
-};
+use crate::{Answer, Objects, journal::Journal, log, report};
 use flyball::{Operator, Running};
+use flyball_apiserver::{ApiServer, User};
 use flyball_store::Store;
 use http::Request;
+use k8s_openapi::api::events::v1::Event;
 use kube::{
-    Client, Resource, ResourceExt,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    Client, Resource,
+    api::{ApiResource, DynamicObject, Patch},
     client::{Body, ClientBuilder, retry::RetryPolicy},
 };
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::fmt::{self, Debug, Formatter};
 use tower::{BoxError, retry::RetryLayer};
-use tracing_subscriber::EnvFilter;
 
 /// A whole Kubernetes cluster inside the test's process.
 ///
-/// Names are `"ada"` in namespace `default`, or `"prod/ada"`. What a test asks for and does not get is a panic that says
-/// what was asked and what was last seen.
-#[derive(Debug)]
+/// A name is `"ada"` in namespace `default`, or `"prod/ada"`. A verb that fails panics with the line that called it, the object,
+/// and what the API server answered. A wait that fails also shows the object as it was last seen, and what the operators report
+/// about it: errors, retries, and what is queued.
 pub struct Cluster {
-    cluster: flyball_cluster::Cluster,
-    operators: Vec<Running>,
+    server: Server,
+    journal: Journal,
+    operators: Vec<Started>,
+}
+
+enum Server {
+    WithControllers(flyball_cluster::Cluster),
+    Alone(ApiServer),
+}
+
+/// An operator of the cluster, with what is needed to start it again.
+#[derive(Debug)]
+struct Started {
+    operator: Operator,
+    /// None while it is stopped.
+    running: Option<Running>,
 }
 
 impl Cluster {
     /// A cluster in memory: API server, controllers, one simulated node.
     ///
-    /// What they log is shown with a test that fails if `RUST_LOG` is set, as in `RUST_LOG=flyball=debug cargo test`.
+    /// With `RUST_LOG` set, as in `RUST_LOG=flyball=debug cargo test`, a failed test shows what they logged. A line begins with the
+    /// time since the cluster started, in the time of the test's clock.
     pub async fn start() -> Cluster {
         Cluster::on(Store::memory()).await
     }
 
-    /// A cluster on what a store holds; where an earlier one was dropped, as by a crash, this one goes on.
+    /// A cluster on a store, with the objects that it holds: after an earlier one was dropped, for example, as by a crash.
     pub async fn on(store: Store) -> Cluster {
-        log();
+        log::start();
         let cluster = flyball_cluster::Cluster::start(store)
             .await
             .expect("a cluster starts on a store that can be read");
-        Cluster { cluster, operators: Vec::new() }
+        Cluster::of(Server::WithControllers(cluster))
     }
 
-    /// The same, with an operator running in it.
+    /// An API server in memory without controllers or nodes: nothing collects garbage, runs pods, or writes but the test and its
+    /// operators.
+    pub async fn without_controllers() -> Cluster {
+        log::start();
+        let server = ApiServer::start(Store::memory()).await;
+        Cluster::of(Server::Alone(server.expect("an API server starts on an empty store")))
+    }
+
+    fn of(server: Server) -> Cluster {
+        Cluster { server, journal: Journal::default(), operators: Vec::new() }
+    }
+
+    /// As [`Cluster::start`], with an operator running in it.
     pub async fn with(operator: Operator) -> Cluster {
         let mut cluster = Cluster::start().await;
         cluster.run(operator).await;
@@ -55,84 +82,119 @@ impl Cluster {
     ///
     /// An operator of the same name as one that runs already is its standby. One that takes over from an operator that was
     /// dropped waits until the Lease has ended: 15 seconds, on the paused clock no time at all.
-    pub async fn run(&mut self, operator: Operator) {
+    pub async fn run(&mut self, operator: Operator) -> &Running {
+        let running = self.begin(&operator).await;
+        self.operators.push(Started { operator, running: Some(running) });
+        let last = self.operators.last().and_then(|started| started.running.as_ref());
+        last.expect("the operator was pushed above")
+    }
+
+    async fn begin(&self, operator: &Operator) -> Running {
         let mut config = operator.configuration().cloned().unwrap_or_default();
         (config.metrics.enabled, config.health.enabled) = (false, false);
         let started = async {
-            let running = operator.config(&config).start(with_retries(self.client())).await?;
+            let running = operator.clone().config(&config).start(with_retries(self.recorded_client())).await?;
             running.installed().await.map(|()| running)
         };
-        let running = started.await.unwrap_or_else(|error| panic!("start the operator: {error}"));
-        self.operators.push(running);
+        started.await.unwrap_or_else(|error| panic!("start the operator: {error}"))
     }
 
-    /// A client with every right, for whatever the other verbs do not say.
+    /// The running operator of that name: its metrics, queues, caches and events.
+    pub fn operator(&self, name: &str) -> &Running {
+        let started = self.operators.iter().find(|started| started.operator.name() == name);
+        let running = started.and_then(|started| started.running.as_ref());
+        running.unwrap_or_else(|| panic!("no operator called {name:?} is running"))
+    }
+
+    /// Stops an operator, as SIGTERM does: reconciles that are running end first.
+    pub async fn stop(&mut self, name: &str) {
+        self.take(name).stop().await;
+    }
+
+    /// Ends an operator at once, as a crash does.
+    pub fn crash(&mut self, name: &str) {
+        drop(self.take(name));
+    }
+
+    /// Starts an operator again; one that runs is stopped before.
+    pub async fn restart(&mut self, name: &str) -> &Running {
+        if self.started(name).running.is_some() {
+            self.stop(name).await;
+        }
+        let operator = self.started(name).operator.clone();
+        let running = self.begin(&operator).await;
+        self.started(name).running.insert(running)
+    }
+
+    fn started(&mut self, name: &str) -> &mut Started {
+        let started = self.operators.iter_mut().find(|started| started.operator.name() == name);
+        started.unwrap_or_else(|| panic!("no operator is called {name:?}"))
+    }
+
+    fn take(&mut self, name: &str) -> Running {
+        let running = self.started(name).running.take();
+        running.unwrap_or_else(|| panic!("no operator called {name:?} is running"))
+    }
+
+    /// A client with every right. Its requests are not recorded.
     pub fn client(&self) -> Client {
-        self.cluster.client()
+        match &self.server {
+            Server::WithControllers(cluster) => cluster.client(),
+            Server::Alone(server) => Client::new(server.as_user(User::admin()), "default"),
+        }
     }
 
-    /// Creates an object.
-    pub async fn create<K>(&self, object: K) -> K
-    where
-        K: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
-    {
-        let (place, dynamic) = locate(&object);
-        let api = api::<K>(self.client(), place.namespace.as_deref());
-        let created = api.create(&PostParams::default(), &dynamic).await;
-        parse("create", &place, created)
+    /// The client that operators of this cluster have: its requests are in [`Cluster::requests`], and [`Cluster::break_with`]
+    /// answers them. It is for operators that a test starts itself.
+    pub fn recorded_client(&self) -> Client {
+        self.journal.client(self.client())
     }
 
-    /// Applies an object with server-side apply, as manager `test`; conflicts are taken over.
-    pub async fn apply<K>(&self, object: K) -> K
-    where
-        K: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
-    {
-        let (place, dynamic) = locate(&object);
-        let api = api::<K>(self.client(), place.namespace.as_deref());
-        let applied = api.patch(&place.name, &PatchParams::apply("test").force(), &Patch::Apply(&dynamic)).await;
-        parse("apply", &place, applied)
+    /// All requests of the operators so far, such as `GET /api/v1/namespaces/default/configmaps/ada`.
+    pub fn requests(&self) -> Vec<String> {
+        self.journal.requests()
     }
 
-    /// The object of that name.
-    pub async fn get<K>(&self, name: &str) -> K
-    where
-        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
-    {
-        let place = Place::of::<K>(name);
-        let found = api::<K>(self.client(), place.namespace.as_deref()).get(&place.name).await;
-        parse("get", &place, found)
+    /// The requests of the operators since this was called last, without those that only read.
+    pub fn writes(&self) -> Vec<String> {
+        self.journal.new_writes()
     }
 
-    /// Deletes an object; [`Cluster::until_gone`] waits until it is gone.
-    pub async fn delete<K>(&self, name: &str)
-    where
-        K: Resource<DynamicType = (), Scope: 'static>,
-    {
-        let place = Place::of::<K>(name);
-        let api = api::<K>(self.client(), place.namespace.as_deref());
-        let deleted = api.delete(&place.name, &DeleteParams::default()).await;
-        deleted.unwrap_or_else(|error| panic!("delete {}: {}", place.describe::<K>(), reason(&error)));
+    /// Answers requests of the operators in the place of the API server: those for which `fault` returns an answer.
+    ///
+    /// ```
+    /// # use flyball_test::{Answer, Cluster};
+    /// # async fn test(cluster: &Cluster) {
+    /// cluster.break_with(|request| {
+    ///     let writes_secrets = request.method() != "GET" && request.uri().path().contains("/secrets");
+    ///     writes_secrets.then(|| Answer::refusal(403, "secrets are forbidden"))
+    /// });
+    /// // … the operator cannot write Secrets …
+    /// cluster.mend();
+    /// # }
+    /// ```
+    pub fn break_with(&self, fault: impl FnMut(&Request<Body>) -> Option<Answer> + Send + 'static) {
+        self.journal.set_fault(Some(Box::new(fault)));
     }
 
-    /// Waits until the object exists and satisfies the condition.
-    pub async fn until<K>(&self, name: &str, condition: impl Fn(&K) -> bool) -> K
-    where
-        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned + Clone,
-    {
-        let place = Place::of::<K>(name);
-        until(self.client(), &place, |object: Option<&K>| {
-            object.filter(|object| condition(object)).cloned()
-        })
-        .await
+    /// Ends the fault of [`Cluster::break_with`].
+    pub fn mend(&self) {
+        self.journal.set_fault(None);
     }
 
-    /// Waits until there is no object of that name.
-    pub async fn until_gone<K>(&self, name: &str)
-    where
-        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
-    {
-        let place = Place::of::<K>(name);
-        until(self.client(), &place, |object: Option<&K>| object.is_none().then_some(())).await;
+    /// What the operators know about an object and about whatever fails.
+    pub(crate) fn report(&self, object: &str) -> String {
+        let running = self.operators.iter().filter_map(|started| {
+            let running = started.running.as_ref()?;
+            Some((started.operator.name(), running))
+        });
+        report::of(running, object)
+    }
+}
+
+impl Debug for Cluster {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("operators", &self.operators).finish_non_exhaustive()
     }
 }
 
@@ -147,40 +209,68 @@ fn with_retries(client: Client) -> Client {
     ClientBuilder::new(tower::service_fn(send), namespace).with_layer(&retries).build()
 }
 
-/// Logs to where the test's own output goes. Only the first call of a process counts.
-fn log() {
-    if let Ok(filter) = EnvFilter::try_from_default_env() {
-        let logger = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer();
-        logger.try_init().unwrap_or_default();
+/// Verbs, each short for that of [`Objects`].
+impl Cluster {
+    /// The objects of a kind.
+    pub fn objects<K>(&self) -> Objects<'_, K>
+    where
+        K: Resource<DynamicType = (), Scope: 'static>,
+    {
+        Objects::of_type(self)
     }
-}
 
-fn locate<K>(object: &K) -> (Place, DynamicObject)
-where
-    K: Resource<DynamicType = (), Scope: 'static> + Serialize,
-{
-    let mut value = serde_json::to_value(object).expect("an object is JSON");
-    value["apiVersion"] = K::api_version(&()).into();
-    value["kind"] = K::kind(&()).into();
-    let dynamic: DynamicObject = serde_json::from_value(value).expect("an object has metadata");
-    let namespace = is_namespaced::<K>().then(|| object.namespace().unwrap_or_else(|| "default".into()));
-    (Place { namespace, name: object.name_any() }, dynamic)
-}
+    /// The objects of a kind that is known at run time only, and namespaced unless [`Objects::cluster_wide`] says otherwise.
+    ///
+    /// ```
+    /// # use kube::core::{ApiResource, GroupVersionKind};
+    /// # async fn test(cluster: &flyball_test::Cluster) {
+    /// let monitors = ApiResource::from_gvk(&GroupVersionKind::gvk("monitoring.coreos.com", "v1", "ServiceMonitor"));
+    /// let monitor = cluster.dynamic(&monitors).until("ada", |monitor| monitor.data["spec"].is_object()).await;
+    /// # }
+    /// ```
+    pub fn dynamic(&self, resource: &ApiResource) -> Objects<'_, DynamicObject> {
+        Objects::of_kind(self, resource.clone())
+    }
 
-fn parse<K>(verb: &str, place: &Place, answer: kube::Result<DynamicObject>) -> K
-where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
-{
-    let object = answer.unwrap_or_else(|error| panic!("{verb} {}: {}", place.describe::<K>(), reason(&error)));
-    object
-        .try_parse()
-        .unwrap_or_else(|error| panic!("{verb} {}: the answer is no such kind: {error}", place.describe::<K>()))
-}
+    /// Creates an object.
+    #[track_caller]
+    pub fn create<K>(&self, object: K) -> impl Future<Output = K>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
+    {
+        self.objects().create(object)
+    }
 
-/// What the server said, without what the client makes of it.
-fn reason(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        error => error.to_string(),
+    /// Applies an object; see [`Objects::apply`].
+    #[track_caller]
+    pub fn apply<K>(&self, object: K) -> impl Future<Output = K>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
+    {
+        self.objects().apply(object)
+    }
+
+    /// Changes an object, as `kubectl edit` does; see [`Objects::edit`].
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # async fn test(cluster: &flyball_test::Cluster) {
+    /// cluster.edit("ada", |map: &mut ConfigMap| map.data = None).await;
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn edit<K>(&self, name: &str, change: impl FnMut(&mut K)) -> impl Future<Output = K>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + Serialize + DeserializeOwned,
+    {
+        self.objects().edit(name, change)
+    }
+
+    /// Changes fields of an object by a JSON merge patch; `null` removes one.
+    #[track_caller]
+    pub fn merge<K>(&self, name: &str, fields: Value) -> impl Future<Output = K>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
     }
 }

@@ -1,9 +1,10 @@
-//! An API server that misbehaves as real ones do, by a seed: refusals, lost answers, silence, broken watches, restarts.
+//! Faults of an API server as production sees them, chosen by a seed: refusals, lost answers, silence, broken watches, restarts.
 
+use crate::answer::{Answer, AnyResponse, status, streamed};
 use bytes::Bytes;
-use futures::{Stream, StreamExt, stream};
+use futures::{StreamExt, stream};
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyDataStream, BodyExt, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::{BodyDataStream, BodyExt};
 use kube::{Client, client::Body};
 use serde_json::json;
 use std::{
@@ -12,9 +13,9 @@ use std::{
 };
 use tokio::{sync::watch, time::sleep};
 
-/// Faults between a client and its API server, for as long as they are not [healed](Faults::heal).
+/// Faults between a client and its API server, until [`Faults::heal`].
 ///
-/// What happens follows from the seed and from the order of requests, so a test that fails can be repeated.
+/// They follow from the seed and from the order of requests, so a failed test can be repeated.
 ///
 /// ```no_run
 /// # async fn test(operator: flyball::Operator) {
@@ -23,13 +24,13 @@ use tokio::{sync::watch, time::sleep};
 /// let running = operator.start(faults.client(cluster.client())).await;
 /// // … change things for a while …
 /// faults.heal();
-/// // … and expect the world to be as it should be.
+/// // … and assert the state of the cluster.
 /// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
-    /// Counts restarts: whoever watches is cut off by each.
+    /// Counts restarts: each ends all watches.
     restarts: Arc<watch::Sender<u32>>,
 }
 
@@ -49,21 +50,18 @@ enum Fault {
     Unreachable,
     /// The request arrives; its answer does not.
     AnswerLost,
-    /// Nothing is heard for a minute, and then the connection breaks.
+    /// There is no answer for a minute, and then the connection breaks.
     Silent,
-    /// The server goes away for some seconds.
+    /// The server is down for some seconds.
     Restart,
 }
-
-/// An answer, or what is left of it.
-type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Broken(&'static str);
 
 impl Faults {
-    /// Faults of every kind: about one request in eight goes wrong, and no watch lasts for more than half a minute.
+    /// Faults of every kind: about one request in eight fails, and no watch lasts longer than half a minute.
     pub fn seeded(seed: u64) -> Faults {
         let state = State {
             random: fastrand::Rng::with_seed(seed),
@@ -77,7 +75,7 @@ impl Faults {
         }
     }
 
-    /// A client of the same API server that suffers these faults.
+    /// A client of the same API server with these faults between.
     pub fn client(&self, client: Client) -> Client {
         let (faults, namespace) = (self.clone(), client.default_namespace().to_owned());
         let service = tower::service_fn(move |request| {
@@ -92,18 +90,18 @@ impl Faults {
         self.lock().healed = true;
     }
 
-    /// How many requests there were, and how many of them went wrong.
+    /// The number of requests, and of those that failed by a fault.
     pub fn counts(&self) -> (u64, u64) {
         let state = self.lock();
         (state.requests, state.injected)
     }
 
-    async fn send(&self, client: Client, request: Request<Body>) -> kube::Result<Answer> {
+    async fn send(&self, client: Client, request: Request<Body>) -> kube::Result<AnyResponse> {
         let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         match self.next(watches) {
             None if watches => Ok(self.watched(client.send(request).await?)),
             None => Ok(client.send(request).await?.map(Body::boxed_unsync)),
-            Some(Fault::Refused(code)) => Ok(refusal(code)),
+            Some(Fault::Refused(code)) => Ok(Answer::refusal(code.as_u16(), &injected(code)).response),
             Some(Fault::Unreachable) => Err(broken("connection refused")),
             Some(Fault::AnswerLost) => {
                 client.send(request).await?;
@@ -121,7 +119,7 @@ impl Faults {
         }
     }
 
-    /// What befalls the next request.
+    /// The fault of the next request.
     fn next(&self, watches: bool) -> Option<Fault> {
         let mut state = self.lock();
         state.requests += 1;
@@ -141,8 +139,8 @@ impl Faults {
         })
     }
 
-    /// A watch that ends before its time: silently, with the server, or because its version has expired.
-    fn watched(&self, response: Response<Body>) -> Answer {
+    /// A watch that ends early: silently, with the server, or because its version has expired.
+    fn watched(&self, response: Response<Body>) -> AnyResponse {
         let (head, body) = response.into_parts();
         let (expires, lasts) = {
             let mut state = self.lock();
@@ -160,7 +158,7 @@ impl Faults {
         });
         let cut = BodyDataStream::new(body).take_until(ends);
         let last = expires.then(|| {
-            let expired = json!({ "type": "ERROR", "object": status(StatusCode::GONE) });
+            let expired = json!({ "type": "ERROR", "object": status(StatusCode::GONE, &injected(StatusCode::GONE)) });
             Ok(Bytes::from(format!("{expired}\n")))
         });
         Response::from_parts(head, streamed(cut.chain(stream::iter(last))))
@@ -177,30 +175,10 @@ impl State {
     }
 }
 
-fn streamed(
-    pieces: impl Stream<Item = Result<Bytes, kube::Error>> + Send + 'static,
-) -> UnsyncBoxBody<Bytes, kube::Error> {
-    StreamBody::new(pieces.map(|piece| piece.map(http_body::Frame::data))).boxed_unsync()
-}
-
 fn broken(why: &'static str) -> kube::Error {
     kube::Error::Service(Box::new(Broken(why)))
 }
 
-fn refusal(code: StatusCode) -> Answer {
-    let response = Response::builder().status(code).header("Content-Type", "application/json");
-    let response = match code {
-        StatusCode::TOO_MANY_REQUESTS => response.header("Retry-After", "1"),
-        _ => response,
-    };
-    let body = Body::from(status(code).to_string().into_bytes());
-    response.body(body.boxed_unsync()).expect("a status and a header are a response")
-}
-
-fn status(code: StatusCode) -> serde_json::Value {
-    let reason = code.canonical_reason().unwrap_or_default().replace(' ', "");
-    json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": format!("injected: {code}"), "reason": reason, "code": code.as_u16(),
-    })
+fn injected(code: StatusCode) -> String {
+    format!("injected: {code}")
 }

@@ -3,12 +3,19 @@
 //! It starts in milliseconds and opens no socket. Under `#[tokio::test(start_paused = true)]` its time is virtual: a grace
 //! period of five minutes passes as soon as nothing else is left to do.
 
+mod answer;
 mod cluster;
+mod events;
 mod faults;
-mod place;
+mod journal;
+mod log;
+mod objects;
+mod report;
 mod rules;
 mod wait;
 
+pub use answer::Answer;
 pub use cluster::Cluster;
 pub use faults::Faults;
+pub use objects::Objects;
 pub use rules::{RefusedDefinition, check_rules};

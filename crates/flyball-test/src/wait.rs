@@ -1,9 +1,11 @@
-//! Waits for an object to become what a test expects, and says what was last seen when it does not.
+//! Waits for an object to become what a test expects; if it does not, shows its last state and what the operators report.
 
-use crate::place::{Place, api};
+use crate::{
+    Cluster,
+    objects::{Place, decode},
+};
 use futures::{Stream, StreamExt, pin_mut};
 use kube::{
-    Client, Resource,
     api::DynamicObject,
     runtime::{
         WatchStreamExt,
@@ -11,66 +13,81 @@ use kube::{
     },
 };
 use serde::de::DeserializeOwned;
-use std::time::{Duration, Instant};
+use std::{
+    panic::Location,
+    time::{Duration, Instant},
+};
 use tokio::time::timeout;
 
-/// How long a test waits, in virtual time: longer than any controller's patience.
-const PATIENCE: Duration = Duration::from_secs(3600);
-/// How long it waits by the clock on the wall, where time is not virtual.
-const WALL: Duration = Duration::from_secs(60);
-/// How often it looks at that clock.
+/// How long a test waits, in virtual time: longer than any controller's backoff.
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(3600);
+/// How long it waits in real time, where time is not virtual.
+const MAX_REAL_WAIT: Duration = Duration::from_secs(60);
+/// How often it looks at the real clock.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The first state of an object that satisfies the condition; `None` stands for its absence.
 ///
 /// # Panics
-/// With what was last seen, when an hour of virtual time has passed.
-pub(crate) async fn until<K, T>(client: Client, place: &Place, condition: impl FnMut(Option<&K>) -> Option<T>) -> T
+/// With the caller's line, the last state and what the operators report, when an hour of virtual time has passed.
+pub(crate) async fn until<K, T>(
+    caller: &Location<'_>,
+    cluster: &Cluster,
+    place: Place,
+    condition: impl FnMut(Option<K>) -> Option<T>,
+) -> T
 where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K: DeserializeOwned,
 {
-    let config = watcher::Config::default().fields(&format!("metadata.name={}", place.name));
-    let changes = watcher(api::<K>(client, place.namespace.as_deref()), config).default_backoff();
-    let mut seen = Seen::default();
-    let found = timeout(PATIENCE, settle::<K, T>(changes, &mut seen, condition)).await;
-    let what = place.describe::<K>();
+    let Place { api, name, what, .. } = place;
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let changes = watcher(api, config).default_backoff();
+    let mut last = LastSeen::default();
+    let found = timeout(MAX_WAIT, settle(changes, &mut last, condition)).await;
     match found {
         Ok(Ok(found)) => found,
-        Ok(Err(Trouble::Refused(error))) => panic!("watch {what}: {error}"),
-        Ok(Err(Trouble::Slow)) | Err(_) => panic!("{what} did not become what was expected; last seen:\n{seen}"),
+        Ok(Err(Failure::Refused(error))) => panic!("{caller}: watch {what}: {error}"),
+        Ok(Err(Failure::Undecodable(error))) => panic!("{caller}: {what} does not decode: {error}\n{last}"),
+        Ok(Err(Failure::Timeout)) | Err(_) => {
+            let reported = cluster.report(&what);
+            panic!("{caller}: {what} did not become what was expected; last seen:\n{last}{reported}")
+        }
     }
 }
 
-/// Why a test waits no longer.
-enum Trouble {
+/// Why a test stops waiting.
+enum Failure {
     Refused(watcher::Error),
-    Slow,
+    Undecodable(serde_json::Error),
+    Timeout,
 }
 
 async fn settle<K, T>(
     changes: impl Stream<Item = watcher::Result<Event<DynamicObject>>>,
-    seen: &mut Seen,
-    mut condition: impl FnMut(Option<&K>) -> Option<T>,
-) -> Result<T, Trouble>
+    last: &mut LastSeen,
+    mut condition: impl FnMut(Option<K>) -> Option<T>,
+) -> Result<T, Failure>
 where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K: DeserializeOwned,
 {
     let started = Instant::now();
     pin_mut!(changes);
     loop {
         let Ok(change) = timeout(TICK, changes.next()).await else {
-            if started.elapsed() > WALL {
-                return Err(Trouble::Slow);
+            if started.elapsed() > MAX_REAL_WAIT {
+                return Err(Failure::Timeout);
             }
             continue;
         };
         match change.expect("a watch goes on until it is dropped") {
-            Err(error) if is_final(&error) => return Err(Trouble::Refused(error)),
+            Err(error) if is_final(&error) => return Err(Failure::Refused(error)),
             Err(_) => {}
             Ok(change) => {
-                if seen.take(change)
-                    && let Some(answer) = condition(seen.object.as_ref().map(parse::<K>).as_ref())
-                {
+                if !last.update(change) {
+                    continue;
+                }
+                let object = last.object.as_ref().map(decode).transpose().map_err(Failure::Undecodable)?;
+                if let Some(answer) = condition(object) {
                     return Ok(answer);
                 }
             }
@@ -78,16 +95,16 @@ where
     }
 }
 
-/// What a watch has told so far.
+/// The object as a watch has last shown it.
 #[derive(Default)]
-struct Seen {
+struct LastSeen {
     object: Option<DynamicObject>,
     listed: Option<DynamicObject>,
 }
 
-impl Seen {
-    /// Takes a change, and says whether the object's state is known now.
-    fn take(&mut self, change: Event<DynamicObject>) -> bool {
+impl LastSeen {
+    /// Takes a change, and returns whether the object's state is known now.
+    fn update(&mut self, change: Event<DynamicObject>) -> bool {
         match change {
             Event::Init => return false,
             Event::InitApply(object) => {
@@ -102,16 +119,16 @@ impl Seen {
     }
 }
 
-impl std::fmt::Display for Seen {
+impl std::fmt::Display for LastSeen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.object {
-            Some(object) => f.write_str(&show(object)),
+            Some(object) => f.write_str(&yaml(object)),
             None => f.write_str("nothing: there is no such object"),
         }
     }
 }
 
-/// A watch that is refused for what it asks will be refused again.
+/// Whether a watch was refused for its request: it would be refused again.
 fn is_final(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
         return false;
@@ -119,12 +136,7 @@ fn is_final(error: &watcher::Error) -> bool {
     matches!(error, kube::Error::Api(status) if matches!(status.code, 400..=405 | 422))
 }
 
-fn parse<K: Resource + DeserializeOwned>(object: &DynamicObject) -> K {
-    let parsed = object.clone().try_parse();
-    parsed.unwrap_or_else(|error| panic!("the object is no such kind: {error}\n{}", show(object)))
-}
-
-fn show(object: &DynamicObject) -> String {
+fn yaml(object: &DynamicObject) -> String {
     let mut object = object.clone();
     object.metadata.managed_fields = None;
     serde_saphyr::to_string(&object).expect("an object is YAML")

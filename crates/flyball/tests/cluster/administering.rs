@@ -3,6 +3,7 @@
 use crate::world::{World, config_map, pass};
 use axum::{Router, body::Body};
 use flyball::{Action, Config, Context, Controller, Election, Error, Event, Operator, Result};
+use flyball_test::Answer;
 use http::{Request, StatusCode, header};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
@@ -67,8 +68,7 @@ async fn an_operator_is_ready_once_every_kind_is_listed() {
     );
     world.break_with(|request| {
         let secrets = request.uri().path().ends_with("/secrets");
-        let body = flyball_apiserver::Body::whole(r#"{"kind":"Status","message":"secrets are forbidden","code":403}"#);
-        secrets.then(|| http::Response::builder().status(403).body(body).unwrap())
+        secrets.then(|| Answer::refusal(403, "secrets are forbidden"))
     });
     let running = world.run(&operator).await;
     let service = running.admin(&loopback());
@@ -253,8 +253,7 @@ async fn decisions_of_the_api_server_are_kept_to_and_remembered() {
         };
         let user = json!({ "username": "ada", "groups": groups });
         let review = json!({ "kind": "TokenReview", "status": { "authenticated": true, "user": user } });
-        let body = flyball_apiserver::Body::whole(review.to_string());
-        of_tokens.then(|| http::Response::builder().status(201).body(body).unwrap())
+        of_tokens.then(|| Answer::json(201, &review))
     });
     let service = running.admin(&Config::default());
     for _ in 0..3 {

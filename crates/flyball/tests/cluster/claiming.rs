@@ -6,8 +6,8 @@ use crate::{
     world::{World, config_map, pass},
 };
 use flyball::{Action, Context, Controller, Event, Operator, Result, metrics::Format};
-use flyball_apiserver::Body as Answer;
-use http::{Request, Response};
+use flyball_test::Answer;
+use http::Request;
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -30,10 +30,10 @@ fn secret(name: &str) -> Secret {
 }
 
 /// Never answers requests of that path and query.
-pub fn silence(request: &Request<Body>, path: &str, query: &str) -> Option<Response<Answer>> {
+pub fn silence(request: &Request<Body>, path: &str, query: &str) -> Option<Answer> {
     let uri = request.uri();
     let meant = uri.path().ends_with(path) && uri.query().unwrap_or_default().contains(query);
-    meant.then(|| Response::new(Answer::stream(futures::stream::pending())))
+    meant.then(Answer::silence)
 }
 
 /// A controller that tells the names of what it reconciles, except what the API server brings along.

@@ -5,6 +5,7 @@ use crate::{
     world::{World, config_map, pass},
 };
 use flyball::{Action, Context, Controller, Election, Operator, Result, metrics::Format};
+use flyball_test::Answer;
 use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{ConfigMap, Secret},
@@ -213,9 +214,8 @@ async fn a_reconcile_is_aborted_when_the_lease_is_lost_and_comes_again() {
     assert_eq!(began.lock().unwrap().len(), 1);
     let cut = Instant::now();
     world.break_with(|request| {
-        let body = flyball_apiserver::Body::whole("no way");
         let leases = request.uri().path().contains("/leases");
-        leases.then(|| http::Response::builder().status(503).body(body).unwrap())
+        leases.then(|| Answer::text(503, "no way"))
     });
     while running.leadership().is_leading() {
         pass(SECOND / 10).await;

@@ -2,6 +2,7 @@
 
 use crate::world::{World, config_map, pass};
 use flyball::{Action, Context, Controller, Error, Operator, Result};
+use flyball_test::Answer;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use serde_json::json;
@@ -224,7 +225,7 @@ async fn a_write_that_is_never_answered_is_retried() {
     world.break_with(move |request| {
         let is_write = request.method() == "PATCH" && request.uri().path().ends_with("/secrets/ada");
         let hangs = is_write && count.fetch_add(1, Ordering::SeqCst) == 0;
-        hangs.then(|| http::Response::new(flyball_apiserver::Body::stream(futures::stream::pending())))
+        hangs.then(Answer::silence)
     });
     let started = Instant::now();
     world.create(config_map("ada", "a", "1")).await;

@@ -2,7 +2,8 @@
 
 use crate::world::{World, pass};
 use flyball::{Action, Config, Context, Controller, Election, Operator, Result, Running};
-use http::{Method, Response};
+use flyball_test::Answer;
+use http::Method;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, CustomResource, CustomResourceExt, ResourceExt, api::PostParams};
 use schemars::JsonSchema;
@@ -161,9 +162,7 @@ async fn a_leader_that_may_not_install_its_kinds_is_not_ready_and_says_what_to_d
     let world = World::start().await;
     world.break_with(|request| {
         let refused = *request.method() == Method::PATCH && request.uri().path().contains("customresourcedefinitions");
-        let body =
-            flyball_apiserver::Body::whole(r#"{"kind":"Status","message":"definitions are forbidden","code":403}"#);
-        refused.then(|| Response::builder().status(403).body(body).unwrap())
+        refused.then(|| Answer::refusal(403, "definitions are forbidden"))
     });
     let operator = operator(Lamp::crd(), None).election(Election::new("lamps"));
     let running = world.run(&operator).await;

@@ -2,8 +2,8 @@
 
 use crate::world::{World, config_map, pass};
 use flyball::{Action, Applied, Context, Controller, Operator, Result, Selection};
-use flyball_apiserver::Body as Answer;
-use http::{Request, Response};
+use flyball_test::Answer;
+use http::Request;
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::ConfigMap},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -46,11 +46,11 @@ struct TowerStatus {
 }
 
 /// Watches of a resource that tell of nothing.
-fn silent(resource: &'static str) -> impl FnMut(&Request<Body>) -> Option<Response<Answer>> + Send {
+fn silent(resource: &'static str) -> impl FnMut(&Request<Body>) -> Option<Answer> + Send {
     move |request| {
         let uri = request.uri();
         let watched = uri.path().ends_with(resource) && uri.query().is_some_and(|query| query.contains("watch=true"));
-        watched.then(|| Response::new(Answer::stream(futures::stream::pending())))
+        watched.then(Answer::silence)
     }
 }
 
@@ -218,10 +218,8 @@ async fn a_finalizer_is_removed_also_where_somebody_came_in_between() {
     let overtake = async |world: World| {
         let mut conflicts = 2;
         world.break_with(move |request| {
-            let body = r#"{"kind":"Status","status":"Failure","reason":"Conflict","message":"changed","code":409}"#;
             conflicts -= i32::from(request.method() == "PATCH");
-            let response = || Response::builder().status(409).body(Answer::whole(body)).unwrap();
-            (request.method() == "PATCH" && conflicts >= 0).then(response)
+            (request.method() == "PATCH" && conflicts >= 0).then(|| Answer::refusal(409, "changed"))
         });
     };
     assert_eq!(cleanups(overtake).await, 1);

@@ -2,8 +2,7 @@
 
 use crate::world::{World, config_map, pass};
 use flyball::{Action, Context, Controller, Operator, Result, Selection};
-use flyball_apiserver::Body as Answer;
-use http::Response;
+use flyball_test::Answer;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret};
 use kube::{
     Api, ResourceExt,
@@ -393,11 +392,10 @@ fn without_news(world: &World) -> Arc<Notify> {
         let cut = first.clone();
         match watches {
             _ if !watch => None,
-            1 => Some(Answer::stream(futures::stream::pending()).until(async move { cut.notified().await })),
-            2 => return Some(crate::watching::refusal(410, "Expired")),
-            _ => Some(Answer::stream(futures::stream::pending())),
+            1 => Some(Answer::silence_until(async move { cut.notified().await })),
+            2 => Some(crate::watching::refusal(410, "Expired")),
+            _ => Some(Answer::silence()),
         }
-        .map(Response::new)
     });
     cut
 }

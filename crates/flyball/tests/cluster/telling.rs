@@ -4,9 +4,8 @@ use crate::world::{World, config_map, pass};
 use flyball::{
     Action, Context, Controller, Event, EventApi, EventFilter, EventPolicy, Key, Operator, Result, Severity,
 };
-use flyball_apiserver::Body as Answer;
+use flyball_test::Answer;
 use futures::StreamExt;
-use http::Response;
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Event as CoreEvent},
     events::v1::Event as Published,
@@ -127,8 +126,7 @@ async fn an_event_outlives_a_server_that_fails_for_a_while() {
     world.break_with(move |request| {
         let fails = failures > 0 && request.uri().path().ends_with("/events") && request.method() == "POST";
         failures -= i32::from(fails);
-        let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"down","code":503}"#;
-        fails.then(|| Response::builder().status(503).body(Answer::whole(status)).unwrap())
+        fails.then(|| Answer::refusal(503, "down"))
     });
     let _running = world.run(&repeater(EventApi::Events)).await;
     world.create(config_map("ada", "times", "1")).await;

@@ -2,8 +2,7 @@
 
 use crate::world::{World, config_map, pass};
 use flyball::{Action, Context, Controller, Operator, Result};
-use flyball_apiserver::Body as Answer;
-use http::Response;
+use flyball_test::Answer;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -15,21 +14,18 @@ async fn mirror(_: Arc<ConfigMap>, ctx: Context) -> Result {
     Ok(Action::await_change())
 }
 
-pub fn forbidden() -> Response<Answer> {
+pub fn forbidden() -> Answer {
     refusal(403, "Forbidden")
 }
 
-pub fn too_many(seconds: u32) -> Response<Answer> {
+pub fn too_many(seconds: u32) -> Answer {
     let mut status = status(429, "TooManyRequests");
     status["details"] = json!({ "retryAfterSeconds": seconds });
-    Response::builder().status(429).body(Answer::whole(status.to_string())).unwrap()
+    Answer::json(429, &status)
 }
 
-pub fn refusal(code: u16, reason: &str) -> Response<Answer> {
-    Response::builder()
-        .status(code)
-        .body(Answer::whole(status(code, reason).to_string()))
-        .unwrap()
+pub fn refusal(code: u16, reason: &str) -> Answer {
+    Answer::json(code, &status(code, reason))
 }
 
 fn status(code: u16, reason: &str) -> Value {
@@ -76,7 +72,7 @@ async fn a_watch_that_is_forbidden_delays_no_other() {
 }
 
 /// Lets the operator's next watches of Secrets end by `expire`, while a Secret is deleted; it comes back if that is noticed.
-async fn comes_back_although_deleted_unseen(expire: impl Fn() -> Response<Answer> + Send + 'static) {
+async fn comes_back_although_deleted_unseen(expire: impl Fn() -> Answer + Send + 'static) {
     let world = World::start().await;
     let operator = Operator::new("mirrorer").controller(Controller::new(mirror).owns::<Secret>());
     let cut = Arc::new(tokio::sync::Notify::new());
@@ -88,8 +84,7 @@ async fn comes_back_although_deleted_unseen(expire: impl Fn() -> Response<Answer
             // The first watch tells nothing, and ends when the test says so; the second finds its version expired.
             Some(0) => {
                 let cut = first.clone();
-                let silence = futures::stream::pending();
-                Some(Response::new(Answer::stream(silence).until(async move { cut.notified().await })))
+                Some(Answer::silence_until(async move { cut.notified().await }))
             }
             Some(1) => Some(expire()),
             _ => None,
@@ -121,7 +116,7 @@ async fn a_version_that_expired_by_http_is_listed_anew_and_deletions_are_not_mis
 async fn a_version_that_expired_by_an_event_is_listed_anew_and_deletions_are_not_missed() {
     comes_back_although_deleted_unseen(|| {
         let event = json!({ "type": "ERROR", "object": status(410, "Expired") });
-        Response::new(Answer::whole(format!("{event}\n")))
+        Answer::text(200, format!("{event}\n"))
     })
     .await;
 }
@@ -145,7 +140,7 @@ async fn a_list_that_hangs_is_given_up() {
     let mut hung = false;
     world.break_with(move |request| {
         let hang = !std::mem::replace(&mut hung, true) && request.uri().path().ends_with("configmaps");
-        hang.then(|| Response::new(Answer::stream(futures::stream::pending())))
+        hang.then(Answer::silence)
     });
     let operator = Operator::new("mirrorer").controller(Controller::new(mirror).needs::<Secret>(["patch"]));
     let _running = world.run(&operator).await;
@@ -163,7 +158,7 @@ async fn a_watch_that_always_fails_from_one_version_is_listed_anew() {
         let from = query.split('&').find(|part| part.starts_with("resourceVersion="))?.to_owned();
         let first = request.uri().path().ends_with("/secrets") && *version.get_or_insert(from.clone()) == from;
         let event = json!({ "type": "ERROR", "object": status(500, "InternalError") });
-        first.then(|| Response::new(Answer::whole(format!("{event}\n"))))
+        first.then(|| Answer::text(200, format!("{event}\n")))
     });
     let operator = Operator::new("mirrorer").controller(Controller::new(mirror).owns::<Secret>());
     let _running = world.run(&operator).await;
@@ -182,7 +177,7 @@ async fn asked_in_ten_minutes(more: Value) -> (usize, usize) {
         let query = request.uri().query().filter(|query| query.contains("watch="))?;
         watches += 1;
         if watches > 2_000 {
-            return Some(Response::new(Answer::stream(futures::stream::pending())));
+            return Some(Answer::silence());
         }
         let from = query.split('&').find_map(|part| part.strip_prefix("resourceVersion="))?;
         let bookmark = json!({ "type": "BOOKMARK", "object": { "metadata": { "resourceVersion": from } } });
@@ -191,7 +186,7 @@ async fn asked_in_ten_minutes(more: Value) -> (usize, usize) {
         } else {
             format!("{more}\n")
         };
-        Some(Response::new(Answer::whole(format!("{bookmark}\n{more}"))))
+        Some(Answer::text(200, format!("{bookmark}\n{more}")))
     });
     let _running = world.run(&Operator::new("mirrorer").controller(Controller::new(mirror))).await;
     pass(Duration::from_secs(600)).await;

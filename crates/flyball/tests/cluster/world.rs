@@ -1,44 +1,36 @@
-//! An API server in this process, a client of it whose requests can be read and refused, and objects to work with.
+//! An API server in this process without controllers, operators whose requests are recorded, and objects to work with.
 
 use flyball::{Config, Operator, Running};
-use flyball_apiserver::{ApiServer, Body as Answer, User};
-use flyball_store::Store;
-use http::{Request, Response};
+use flyball_test::Cluster;
 use k8s_openapi::{
     NamespaceResourceScope, api::core::v1::ConfigMap,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client, Resource,
-    api::{ApiResource, DeleteParams, Patch, PatchParams, PostParams},
-    client::Body,
+    api::{ApiResource, PostParams},
     core::GroupVersionKind,
     runtime::wait::{await_condition, conditions::is_crd_established},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
-use std::{
-    fmt::Debug,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
-use tokio::time::timeout;
+use serde_json::json;
+use std::{fmt::Debug, ops::Deref, sync::Arc, time::Duration};
 
-/// Longer than anything takes on a paused clock, unless it never happens.
-const PATIENCE: Duration = Duration::from_secs(3_600);
-
-/// A cluster for one test.
+/// A cluster without controllers, for one test; clones share it.
 #[derive(Clone)]
 pub struct World {
-    /// Writes as a user would; what it does is not recorded.
+    /// Writes as a user would; its requests are not recorded.
     pub client: Client,
-    server: ApiServer,
-    requests: Arc<Mutex<Vec<String>>>,
-    fault: Arc<Mutex<Option<Fault>>>,
+    cluster: Arc<Cluster>,
 }
 
-/// Answers a request in the server's place.
-type Fault = Box<dyn FnMut(&Request<Body>) -> Option<Response<Answer>> + Send>;
+impl Deref for World {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        &self.cluster
+    }
+}
 
 /// What is asked of a kind in these tests.
 pub trait Object:
@@ -67,56 +59,22 @@ impl<K> Object for K where
 
 impl World {
     pub async fn start() -> World {
-        let server = ApiServer::start(Store::memory()).await.unwrap();
-        let client = Client::new(server.as_user(User::admin()), "default");
-        World {
-            client,
-            server,
-            requests: Arc::default(),
-            fault: Arc::default(),
-        }
+        let cluster = Arc::new(Cluster::without_controllers().await);
+        World { client: cluster.client(), cluster }
     }
 
     /// Starts an operator whose requests are recorded and may be refused.
     pub async fn run(&self, operator: &Operator) -> Running {
-        operator.start(self.operators_client()).await.unwrap()
+        operator.start(self.recorded_client()).await.unwrap()
     }
 
-    /// The same, as a configuration says.
+    /// The same, with a configuration.
     pub async fn run_with(&self, operator: &Operator, config: &Config) -> Running {
-        operator.clone().config(config).start(self.operators_client()).await.unwrap()
-    }
-
-    fn operators_client(&self) -> Client {
-        let world = self.clone();
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let world = world.clone();
-            async move {
-                world.requests.lock().unwrap().push(format!("{} {}", request.method(), request.uri()));
-                let refused = world.fault.lock().unwrap().as_mut().and_then(|fault| fault(&request));
-                match refused {
-                    Some(response) => Ok::<_, kube::Error>(response),
-                    None => Ok(world.server.as_user(User::admin()).respond(request).await),
-                }
-            }
-        });
-        Client::new(service, "default")
+        operator.clone().config(config).start(self.recorded_client()).await.unwrap()
     }
 
     pub fn api<K: Object>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), "default")
-    }
-
-    pub async fn create<K: Object>(&self, object: K) -> K {
-        self.api().create(&PostParams::default(), &object).await.unwrap()
-    }
-
-    pub async fn merge<K: Object>(&self, name: &str, patch: Value) -> K {
-        self.api().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
-    }
-
-    pub async fn delete<K: Object>(&self, name: &str) {
-        self.api::<K>().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
     /// Installs the kind `Widget` of `example.dev/v1`, which takes whatever it is given, and says where it is served.
@@ -146,44 +104,6 @@ impl World {
         let established = is_crd_established();
         await_condition(definitions, "widgets.example.dev", established).await.unwrap();
         widgets()
-    }
-
-    /// Waits until the object of that name is as it should be.
-    pub async fn until<K: Object>(&self, name: &str, holds: impl Fn(&K) -> bool) -> K {
-        let condition = |object: Option<&K>| object.is_some_and(&holds);
-        let waited = timeout(PATIENCE, await_condition(self.api::<K>(), name, condition)).await;
-        match waited {
-            Ok(object) => object.unwrap().unwrap(),
-            Err(_) => panic!("{name} is not as it should be: {:#?}", self.api::<K>().get_opt(name).await.unwrap()),
-        }
-    }
-
-    pub async fn until_gone<K: Object>(&self, name: &str) {
-        let condition = |object: Option<&K>| object.is_none();
-        timeout(PATIENCE, await_condition(self.api::<K>(), name, condition))
-            .await
-            .unwrap()
-            .unwrap();
-    }
-
-    /// What the operator has asked for since this was called last, reads and watches left out.
-    pub fn writes(&self) -> Vec<String> {
-        let requests = std::mem::take(&mut *self.requests.lock().unwrap());
-        requests.into_iter().filter(|request| !request.starts_with("GET")).collect()
-    }
-
-    /// Every request of the operator so far.
-    pub fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
-    }
-
-    /// Answers the operator's requests by `fault` for as long as it answers at all.
-    pub fn break_with(&self, fault: impl FnMut(&Request<Body>) -> Option<Response<Answer>> + Send + 'static) {
-        *self.fault.lock().unwrap() = Some(Box::new(fault));
-    }
-
-    pub fn mend(&self) {
-        *self.fault.lock().unwrap() = None;
     }
 }
 

@@ -5,6 +5,7 @@ use crate::{
     world::{World, pass},
 };
 use flyball::Controller;
+use flyball_test::Answer;
 use http::Method;
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -179,8 +180,7 @@ async fn a_read_after_a_write_is_tried_again_and_its_failure_is_told() {
                     let reads = request.method() == Method::GET && request.uri().path().ends_with("/deployments/web");
                     let fails = reads && left > 0;
                     left -= usize::from(fails);
-                    let body = flyball_apiserver::Body::whole("{}");
-                    fails.then(|| http::Response::builder().status(503).body(body).unwrap())
+                    fails.then(|| Answer::text(503, "{}"))
                 });
                 let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
                 let scaled = deployments.patch_scale("web", &PatchParams::default(), &patch).await;
