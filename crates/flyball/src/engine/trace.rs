@@ -8,10 +8,10 @@ use tracing::{Level, Span, field::Empty};
 /// Whether this build can send traces.
 pub(crate) const EXPORTED: bool = cfg!(feature = "otel");
 
-/// A reconcile. Its fields are in every line that is logged meanwhile.
+/// A reconcile. Its fields are in every line that is logged meanwhile, at every level: hence the level of the span.
 pub(crate) fn reconcile(operator: &str, controller: &str, kind: &str, key: &Key, why: &Why, id: u64) -> Span {
     let id = format_args!("{id:016x}");
-    tracing::info_span!(
+    tracing::error_span!(
         "reconcile",
         operator, controller, kind, %key, id, %why,
         result = Empty,
