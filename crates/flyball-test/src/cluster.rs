@@ -272,5 +272,87 @@ impl Cluster {
     where
         K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
+        self.objects().patch(name, Patch::Merge(fields))
+    }
+
+    /// Patches an object; [`Cluster::merge`] is shorter for merge patches.
+    #[track_caller]
+    pub fn patch<K>(&self, name: &str, patch: Patch<impl Serialize + Debug>) -> impl Future<Output = K>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
+        self.objects().patch(name, patch)
+    }
+
+    /// Changes fields of an object's status by a JSON merge patch, as in `json!({ "readyReplicas": 2 })`.
+    #[track_caller]
+    pub fn patch_status<K>(&self, name: &str, fields: Value) -> impl Future<Output = K>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
+        self.objects().patch_status(name, Patch::Merge(serde_json::json!({ "status": fields })))
+    }
+
+    /// The object of that name.
+    #[track_caller]
+    pub fn get<K>(&self, name: &str) -> impl Future<Output = K>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
+        self.objects().get(name)
+    }
+
+    /// The objects of a kind in namespace `default`, or all of a cluster-scoped kind, in the order of their names.
+    #[track_caller]
+    pub fn list<K>(&self) -> impl Future<Output = Vec<K>>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
+        self.objects().list()
+    }
+
+    /// Deletes an object; [`Cluster::until_gone`] waits until it is gone.
+    #[track_caller]
+    pub fn delete<K>(&self, name: &str) -> impl Future<Output = ()>
+    where
+        K: Resource<DynamicType = (), Scope: 'static>,
+    {
+        self.objects::<K>().delete(name)
+    }
+
+    /// Waits until the object exists and satisfies the condition.
+    #[track_caller]
+    pub fn until<K>(&self, name: &str, condition: impl Fn(&K) -> bool) -> impl Future<Output = K>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
+        self.objects().until(name, condition)
+    }
+
+    /// Waits until there is no object of that name.
+    #[track_caller]
+    pub fn until_gone<K>(&self, name: &str) -> impl Future<Output = ()>
+    where
+        K: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
+        self.objects::<K>().until_gone(name)
+    }
+
+    /// The events about an object so far; see [`Objects::events`].
+    #[track_caller]
+    pub fn events<K>(&self, name: &str) -> impl Future<Output = Vec<Event>>
+    where
+        K: Resource<DynamicType = (), Scope: 'static>,
+    {
+        self.objects::<K>().events(name)
+    }
+
+    /// Waits until there is an event with this reason about an object.
+    #[track_caller]
+    pub fn until_event<K>(&self, name: &str, reason: &str) -> impl Future<Output = Event>
+    where
+        K: Resource<DynamicType = (), Scope: 'static>,
+    {
+        self.objects::<K>().until_event(name, reason)
     }
 }

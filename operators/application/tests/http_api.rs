@@ -1,12 +1,12 @@
 //! The HTTP API, used as with curl.
 
-use application::{http_api, operator};
+use application::{api::Application, http_api, operator};
 use axum::{
     Router,
     body::Body,
     http::{Request, Response, StatusCode},
 };
-use flyball_test::Cluster;
+use flyball_test::{Answer, Cluster};
 use futures::StreamExt;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -262,7 +262,26 @@ async fn the_api_reports_what_it_is_and_its_health() {
     assert_eq!((code, &health["status"]), (200, &json!("healthy")));
     let (code, crd) = ask(&api, "GET", "/crd", Value::Null).await;
     assert_eq!((code, &crd["spec"]["names"]["kind"]), (200, &json!("Application")));
-    let (code, events) = ask(&api, "GET", "/events", Value::Null).await;
-    assert_eq!(code, 200);
-    assert!(events["events"].is_array());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_api_lists_the_events_of_applications() {
+    let cluster = Cluster::with(operator()).await;
+    let api = router(&cluster);
+    assert_eq!(ask(&api, "GET", "/events", Value::Null).await, (200, json!({ "events": [] })));
+    cluster.break_with(|request| {
+        let writes = request.method() == "PATCH" && request.uri().path().ends_with("/services/my-app");
+        writes.then(|| Answer::refusal(403, "services are forbidden"))
+    });
+    assert_eq!(ask(&api, "POST", APPLICATIONS, my_app(1)).await.0, 201);
+    cluster.until_event::<Application>("my-app", "ReconcileFailed").await;
+    let (code, answer) = ask(&api, "GET", "/events", Value::Null).await;
+    let events = answer["events"].as_array().expect("a list");
+    let about = |event: &&Value| event["involvedObject"]["name"] == "my-app" && event["reason"] == "ReconcileFailed";
+    let failed = events.iter().find(about).unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!((code, &failed["type"]), (200, &json!("Warning")));
+    assert!(
+        failed["message"].as_str().is_some_and(|text| text.ends_with("services are forbidden")),
+        "{failed}"
+    );
 }

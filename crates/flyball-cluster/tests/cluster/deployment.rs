@@ -3,6 +3,7 @@
 use crate::web::{change, condition, events, image, images, pods, rolled_out, sets, status, web};
 use flyball_store::Store;
 use flyball_test::Cluster;
+use futures::StreamExt;
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
     core::v1::Pod,
@@ -10,9 +11,13 @@ use k8s_openapi::api::{
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams},
+    runtime::watcher::{self, Event, watcher},
 };
 use serde_json::json;
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 use tokio::time::sleep;
 
 #[tokio::test(start_paused = true)]
@@ -93,16 +98,24 @@ async fn recreating_never_runs_two_templates_at_once() {
     let cluster = Cluster::start().await;
     cluster.create(web(3, "web:1", json!({ "strategy": { "type": "Recreate" } }))).await;
     rolled_out(&cluster).await;
-    change(&cluster, image("web:2")).await;
-    loop {
-        let pods = pods(&cluster).await;
-        let mut images = images(&pods);
-        images.dedup();
-        assert!(images.len() <= 1, "{images:?}");
-        if images == ["web:2"] {
-            break;
+    let watched: Api<Pod> = Api::default_namespaced(cluster.client());
+    let mut changes = std::pin::pin!(watcher(watched, watcher::Config::default()));
+    let (mut pods, mut changed) = (BTreeMap::new(), false);
+    while !pods.values().eq(&["web:2"; 3]) {
+        match changes.next().await.unwrap().unwrap() {
+            Event::Apply(pod) | Event::InitApply(pod) => {
+                drop(pods.insert(pod.name_any(), images(std::slice::from_ref(&pod))[0].to_owned()))
+            }
+            Event::Delete(pod) => drop(pods.remove(&pod.name_any())),
+            Event::Init => {}
+            Event::InitDone if changed => panic!("the watch lists the pods anew and may have missed changes"),
+            Event::InitDone => {
+                changed = true;
+                change(&cluster, image("web:2")).await;
+            }
         }
-        sleep(Duration::from_millis(10)).await;
+        let images: BTreeSet<_> = pods.values().collect();
+        assert!(images.len() <= 1, "{images:?}");
     }
     rolled_out(&cluster).await;
 }

@@ -226,28 +226,48 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_file_is_read() {
+    fn a_file_with_every_section_is_read() {
         let config = Config::from_yaml(
-            "apiVersion: flyball.dev/v1\nkind: OperatorConfig\nnamespace: prod\n\
-             leaderElection: { enabled: true, namespace: kube-system, name: my-operator-lock, leaseDuration: 30, \
-             renewDeadline: 20s, retryPeriod: 1m30s }\n\
+            "apiVersion: flyball.dev/v1\nkind: OperatorConfig\nnamespaces: [a, b]\n\
+             leaderElection: { enabled: true, namespace: kube-system, name: lock, leaseDuration: 30, \
+             renewDeadline: 20s, retryPeriod: 1.5s }\n\
              metrics: { enabled: true, port: 9090, path: /m }\nhealth: { port: 9091, livenessPath: /l, readinessPath: /r }\n\
-             webhook: { enabled: false }\nlogging: { level: debug, format: json }\n",
-        );
-        assert_eq!(
-            config.unwrap_err().to_string(),
-            "leaderElection.retryPeriod: must be shorter than renewDeadline, 20s"
-        );
-        let config = Config::from_yaml(
-            "namespaces: [a, b]\nleaderElection: { name: lock, leaseDuration: 30 }\nhealth: { livenessPath: /l }",
+             logging: { level: debug, format: json }\ncrds: { install: never }\n",
         )
         .unwrap();
         assert_eq!(config.namespaces, ["a", "b"]);
-        assert_eq!(config.leader_election.name.as_deref(), Some("lock"));
+        let election = &config.leader_election;
+        assert_eq!(
+            (election.name.as_deref(), election.namespace.as_deref()),
+            (Some("lock"), Some("kube-system"))
+        );
+        let seconds = [election.lease_duration, election.renew_deadline, election.retry_period];
+        assert_eq!(seconds.map(|time| time.as_secs_f64()), [30.0, 20.0, 1.5]);
+        assert_eq!((config.metrics.port, config.metrics.path.as_str()), (9090, "/m"));
+        let health = &config.health;
+        let paths = (health.liveness_path.as_str(), health.readiness_path.as_str());
+        assert_eq!((health.port, paths), (9091, ("/l", "/r")));
+        assert_eq!((config.logging.level.as_str(), config.logging.format), ("debug", LogFormat::Json));
+        assert_eq!(config.crds.install, CrdInstall::Never);
+    }
+
+    #[test]
+    fn an_absent_key_has_its_default() {
+        let config = Config::from_yaml("leaderElection: { leaseDuration: 30 }\nhealth: { livenessPath: /l }").unwrap();
         assert_eq!(config.leader_election.lease_duration, Duration::from_secs(30));
         assert_eq!((config.health.liveness_path.as_str(), config.metrics.port), ("/l", 8080));
         assert_eq!(Config::from_yaml("").unwrap(), Config::default());
         assert!(Config::from_yaml("namespace: ''").unwrap().namespaces.is_empty());
+    }
+
+    #[test]
+    fn a_retry_period_longer_than_the_renew_deadline_is_refused() {
+        let config =
+            Config::from_yaml("leaderElection: { renewDeadline: 20s, leaseDuration: 30s, retryPeriod: 1m30s }");
+        assert_eq!(
+            config.unwrap_err().to_string(),
+            "leaderElection.retryPeriod: must be shorter than renewDeadline, 20s"
+        );
     }
 
     #[test]
