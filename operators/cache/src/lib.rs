@@ -9,7 +9,7 @@ pub mod user;
 use api::{Cache, CacheUser};
 use cache::Caches;
 use directory::Directory;
-use flyball::{Controller, Key, Metrics, Operator, Program};
+use flyball::{Controller, Key, Metrics, Operator, Program, Result};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     batch::v1::CronJob,
@@ -17,7 +17,7 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::{CustomResourceExt, Resource, ResourceExt};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// The operator's own flags.
 #[derive(clap::Args, Clone, Debug)]
@@ -55,12 +55,9 @@ fn cache_controller(caches: Caches<impl Directory>) -> Controller<Cache> {
         .owns::<CronJob>()
         .dynamic(&desired::monitor_resource(), |monitor| monitor.owns().optional().namespaced())
         .index("config", |cache: &Cache| cache.config_key().iter().map(Key::to_string).collect())
-        .watches(|map: std::sync::Arc<ConfigMap>, cached| {
-            let caches = cached.by_index::<Cache>("config", &Key::of(&*map).to_string());
-            caches.into_iter().map(|cache| Key::of(&*cache)).collect::<Vec<_>>()
-        })
-        .watches(|user: std::sync::Arc<CacheUser>, _| [user.cache_key()])
+        .watches(caches_of_config)
         .index("cache", |user: &CacheUser| vec![user.cache_key().to_string()])
+        .watches(|user: Arc<CacheUser>, _| [user.cache_key()])
         .ready_condition()
         .resync(Duration::from_secs(10 * 60))
         .concurrency(4)
@@ -69,11 +66,20 @@ fn cache_controller(caches: Caches<impl Directory>) -> Controller<Cache> {
 fn user_controller() -> Controller<CacheUser> {
     Controller::new(user::reconcile)
         .owns::<Secret>()
-        .watches(|cache: std::sync::Arc<Cache>, cached| {
-            let users = cached.by_index::<CacheUser>("cache", &Key::of(&*cache).to_string());
-            users.into_iter().map(|user| Key::of(&*user)).collect::<Vec<_>>()
-        })
+        .watches(users_of_cache)
         .ready_condition()
+}
+
+/// The caches that use a ConfigMap.
+fn caches_of_config(map: Arc<ConfigMap>, cached: flyball::Cache) -> Result<Vec<Key>> {
+    let caches = cached.by_index::<Cache>("config", &Key::of(&*map).to_string())?;
+    Ok(caches.iter().map(|cache| Key::of(&**cache)).collect())
+}
+
+/// The users of a Cache.
+fn users_of_cache(cache: Arc<Cache>, cached: flyball::Cache) -> Result<Vec<Key>> {
+    let users = cached.by_index::<CacheUser>("cache", &Key::of(&*cache).to_string())?;
+    Ok(users.iter().map(|user| Key::of(&**user)).collect())
 }
 
 impl Cache {

@@ -2,8 +2,8 @@
 
 use crate::world::{World, config_map, pass};
 use flyball::{Action, Context, Controller, Election, Operator, Result};
-use flyball_apiserver::Body as Answer;
-use http::{Request, Response};
+use flyball_test::Answer;
+use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::client::Body;
 use std::{
@@ -23,12 +23,12 @@ async fn copy(map: Arc<ConfigMap>, ctx: Context) -> Result {
 }
 
 /// Begins to answer the first write of a Secret, and stops in the middle.
-fn hang_once() -> impl FnMut(&Request<Body>) -> Option<Response<Answer>> + Send {
+fn hang_once() -> impl FnMut(&Request<Body>) -> Option<Answer> + Send {
     let mut hung = false;
     move |request| {
         let hangs = !hung && request.method() == "PATCH" && request.uri().path().contains("/secrets/");
         hung |= hangs;
-        hangs.then(|| Response::new(Answer::stream(futures::stream::pending())))
+        hangs.then(Answer::silence)
     }
 }
 
