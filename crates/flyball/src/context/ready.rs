@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
 use serde_json::Value;
+use std::fmt;
 
 /// How far an object is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,18 @@ impl Readiness {
     /// Whether it is what its spec asks for.
     pub fn is_ready(&self) -> bool {
         *self == Readiness::Ready
+    }
+}
+
+/// As messages and conditions show it.
+impl fmt::Display for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Readiness::Ready => f.write_str("ready"),
+            Readiness::InProgress(lack) => write!(f, "in progress: {lack}"),
+            Readiness::Failed(why) => write!(f, "failed: {why}"),
+            Readiness::Terminating => f.write_str("being deleted"),
+        }
     }
 }
 
@@ -181,6 +194,26 @@ mod tests {
         lacks: Option<String>,
         fails: Option<String>,
         terminating: Option<bool>,
+    }
+
+    #[test]
+    fn a_readiness_is_shown_with_its_reason() {
+        let shown = [
+            Readiness::Ready,
+            Readiness::InProgress("1 of 2 pods is ready".into()),
+            Readiness::Failed("no quota".into()),
+            Readiness::Terminating,
+        ]
+        .map(|readiness| readiness.to_string());
+        assert_eq!(
+            shown,
+            [
+                "ready",
+                "in progress: 1 of 2 pods is ready",
+                "failed: no quota",
+                "being deleted"
+            ]
+        );
     }
 
     #[test]

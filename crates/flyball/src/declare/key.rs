@@ -94,6 +94,12 @@ impl From<&str> for Key {
     }
 }
 
+impl From<&String> for Key {
+    fn from(name: &String) -> Key {
+        Key::cluster(name.as_str())
+    }
+}
+
 impl From<String> for Key {
     fn from(name: String) -> Key {
         Key::cluster(name)
