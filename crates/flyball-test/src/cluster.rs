@@ -28,7 +28,7 @@ pub struct Cluster {
 }
 
 enum Server {
-    WithControllers(flyball_cluster::Cluster),
+    WithControllers(Box<flyball_cluster::Cluster>),
     Alone(ApiServer),
 }
 
@@ -55,7 +55,7 @@ impl Cluster {
         let cluster = flyball_cluster::Cluster::start(store)
             .await
             .expect("a cluster starts on a store that can be read");
-        Cluster::of(Server::WithControllers(cluster))
+        Cluster::of(Server::WithControllers(Box::new(cluster)))
     }
 
     /// An API server in memory without controllers or nodes: nothing collects garbage, runs pods, or writes but the test and its
