@@ -47,13 +47,16 @@ pub(super) struct Trial<'a> {
     pub(super) world: World,
     /// As whom the program of a crate runs, where that is not the admin.
     pub(super) accounts: HashMap<&'static str, PathBuf>,
+    /// The port of the Application's HTTP API.
+    port: u16,
 }
 
 impl<'a> Trial<'a> {
     pub(super) fn new(reference: &'a Reference) -> Result<Self, String> {
         let client = reference.admin.client().map_err(|error| sentence(&error))?;
         let accounts = HashMap::new();
-        Ok(Self { reference, world: World::new(client), accounts })
+        let port = free_port().map_err(|error| format!("find a free port: {error}"))?;
+        Ok(Self { reference, world: World::new(client), accounts, port })
     }
 
     /// Builds the program of crate `name` and runs it; it ends when the returned value is dropped.
@@ -61,11 +64,20 @@ impl<'a> Trial<'a> {
         let program = built(name)?;
         let kubeconfig = self.accounts.get(name).unwrap_or(&self.reference.admin.kubeconfig);
         let kubeconfig = format!("KUBECONFIG={}", kubeconfig.display());
-        let free = ["PORT=0", "FLYBALL_METRICS_PORT=0", "FLYBALL_HEALTH_PORT=0"].map(String::from);
+        let free = [
+            "FLYBALL_METRICS_PORT=0".to_owned(),
+            "FLYBALL_HEALTH_PORT=0".to_owned(),
+            format!("PORT={}", self.port),
+        ];
         let arguments = [&[kubeconfig], &free[..], &[program.display().to_string()]].concat();
         let process = Process::start(name, Path::new("env"), self.reference.directory(), &arguments);
         process.map_err(|error| sentence(&error))
     }
+}
+
+/// A port that no process listens on now.
+fn free_port() -> std::io::Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// What is built with the first program that is asked for.

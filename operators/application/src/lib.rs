@@ -12,6 +12,7 @@ use flyball::{Controller, Operator};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Service},
+    rbac::v1::PolicyRule,
 };
 use kube::CustomResourceExt;
 
@@ -23,4 +24,22 @@ pub fn operator() -> Operator {
         .owns::<Service>()
         .owns::<ConfigMap>();
     Operator::new("application").crd(Application::crd()).controller(controller)
+}
+
+/// The operator with its HTTP API, and the rights that the API needs beyond those of the controller.
+pub fn operator_with_http_api() -> Operator {
+    operator()
+        .task("http", http_api::run)
+        .permission(rule("cloudnative.elide.dev", "applications", &["create", "update", "delete"]))
+        .permission(rule("", "events", &["list"]))
+        .permission(rule("", "namespaces", &["create"]))
+}
+
+fn rule(group: &str, resource: &str, verbs: &[&str]) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.into()]),
+        resources: Some(vec![resource.into()]),
+        verbs: verbs.iter().map(|verb| (*verb).into()).collect(),
+        ..PolicyRule::default()
+    }
 }

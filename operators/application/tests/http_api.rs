@@ -1,18 +1,61 @@
 //! The HTTP API, used as with curl.
 
-use application::{api::Application, http_api, operator};
+use application::{api::Application, http_api, operator, operator_with_http_api};
 use axum::{
     Router,
     body::Body,
-    http::{Request, Response, StatusCode},
+    http::{HeaderValue, Request, Response, StatusCode},
 };
+use flyball::Manifests;
 use flyball_test::{Answer, Cluster};
 use futures::StreamExt;
 use http_body_util::BodyExt;
+use kube::{
+    Client,
+    core::{ApiResource, GroupVersionKind},
+};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 const APPLICATIONS: &str = "/apis/cloudnative.elide.dev/v1/namespaces/default/applications";
+
+/// A client with the rights that the operator's manifests grant, and no others.
+async fn with_printed_rights(cluster: &Cluster) -> Client {
+    let operator = operator_with_http_api();
+    for object in Manifests::of(&operator).rbac() {
+        let types = object.types.clone().expect("a manifest has a kind");
+        let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
+        match object.metadata.namespace {
+            // Its namespace is not created here; the rights of its own namespace are for elections.
+            Some(_) => {}
+            None => drop(cluster.dynamic(&resource).cluster_wide().create(object).await),
+        }
+    }
+    let admin = cluster.client();
+    let service = tower::service_fn(move |mut request: Request<kube::client::Body>| {
+        let account = HeaderValue::from_static("system:serviceaccount:application-system:application");
+        request.headers_mut().insert("Impersonate-User", account);
+        let admin = admin.clone();
+        async move { admin.send(request).await }
+    });
+    Client::new(service, "default")
+}
+
+/// A create that asked for the namespace first was forbidden everywhere.
+#[tokio::test(start_paused = true)]
+async fn the_api_needs_no_more_than_the_printed_rights() {
+    let cluster = Cluster::with(operator()).await;
+    let api = http_api::router(with_printed_rights(&cluster).await, &[]);
+    assert_eq!(ask(&api, "POST", APPLICATIONS, my_app(1)).await.0, 201);
+    let object = format!("{APPLICATIONS}/my-app");
+    assert_eq!(ask(&api, "GET", &object, Value::Null).await.0, 200);
+    assert_eq!(ask(&api, "PUT", &object, my_app(2)).await.0, 200);
+    assert_eq!(ask(&api, "GET", "/events", Value::Null).await.0, 200);
+    assert_eq!(ask(&api, "DELETE", &object, Value::Null).await.0, 200);
+    let elsewhere = APPLICATIONS.replace("/default/", "/new/");
+    assert_eq!(ask(&api, "POST", &elsewhere, my_app(1)).await.0, 201, "the namespace is created");
+}
 
 fn router(cluster: &Cluster) -> Router {
     http_api::router(cluster.client(), &[])

@@ -1,6 +1,8 @@
 //! What `application` promises: a Deployment, a Service and a ConfigMap for every Application, and a true status.
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::{Outcome, Trial, step};
 use crate::report::Finding;
@@ -27,6 +29,12 @@ pub async fn run(trial: &Trial<'_>, findings: &mut Vec<Finding>) {
     step(findings, "application: scales", &operator, scales(world).await);
     step(findings, "application: a changed config rolls the pods", &operator, rolls(world).await);
     step(findings, "application: corrects drift", &operator, corrects_drift(world).await);
+    step(
+        findings,
+        "application: creates and deletes through its HTTP API",
+        &operator,
+        http_api(trial.port, world).await,
+    );
     step(findings, "application: changes its strategy", &operator, recreates(world).await);
     step(findings, "application: its children go with it", &operator, goes(world).await);
     kubelet.abort();
@@ -99,6 +107,41 @@ async fn corrects_drift(world: &World) -> Outcome {
     world.delete(SERVICE).await?;
     world.until(SERVICE, |service| service["spec"]["selector"].is_object()).await?;
     running(world, 3).await.map(drop)
+}
+
+/// The HTTP API acts with the operator's rights: a right that is missing in the printed manifests is a refusal here.
+async fn http_api(port: u16, world: &World) -> Outcome {
+    let mut posted = application(0);
+    posted["metadata"]["name"] = "posted".into();
+    let object = format!("{APPLICATIONS}/posted");
+    expect(201, ask(port, "POST", APPLICATIONS, &posted.to_string()).await?)?;
+    world.until(&object, |seen| seen["status"]["observedGeneration"] == 1).await?;
+    expect(200, ask(port, "GET", "/events", "").await?)?;
+    posted["spec"]["config"] = json!({});
+    expect(200, ask(port, "PUT", &object, &posted.to_string()).await?)?;
+    expect(200, ask(port, "DELETE", &object, "").await?)?;
+    world.until_gone(&object).await
+}
+
+fn expect(code: u16, (found, answer): (u16, String)) -> Outcome {
+    match found == code {
+        true => Ok(()),
+        false => Err(format!("expected {code}, got {found}: {answer}")),
+    }
+}
+
+/// A request to the HTTP API, as with curl: the status code and the whole response.
+async fn ask(port: u16, method: &str, path: &str, body: &str) -> Result<(u16, String), String> {
+    let failed = |error: std::io::Error| format!("{method} {path} on port {port}: {error}");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.map_err(failed)?;
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n");
+    let request = format!("{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).await.map_err(failed)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.map_err(failed)?;
+    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+    Ok((code.unwrap_or_default(), answer))
 }
 
 async fn recreates(world: &World) -> Outcome {

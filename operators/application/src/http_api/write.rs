@@ -22,8 +22,14 @@ pub async fn create(
     NamespacePath { namespace }: NamespacePath,
     JsonBody(object): JsonBody,
 ) -> Result<(StatusCode, Json<DynamicObject>), Refusal> {
-    ensure_namespace(client.clone(), &namespace).await?;
-    let created = applications(client, Some(&namespace)).create(&PostParams::default(), &object).await?;
+    let api = applications(client.clone(), Some(&namespace));
+    let created = match api.create(&PostParams::default(), &object).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => {
+            create_namespace(client, &namespace).await?;
+            api.create(&PostParams::default(), &object).await?
+        }
+        created => created?,
+    };
     Ok((StatusCode::CREATED, Json(created)))
 }
 
@@ -56,16 +62,11 @@ pub async fn delete(
     Ok(Json(deleted.either(|object| json!(object), |status| json!(status))))
 }
 
-async fn ensure_namespace(client: Client, name: &str) -> Result<(), Refusal> {
-    let namespaces: Api<Namespace> = Api::all(client);
-    if namespaces.get_opt(name).await?.is_some() {
-        return Ok(());
-    }
+/// Creates a namespace, unless another request has.
+async fn create_namespace(client: Client, name: &str) -> Result<(), Refusal> {
     let metadata = ObjectMeta { name: Some(name.into()), ..Default::default() };
-    match namespaces
-        .create(&PostParams::default(), &Namespace { metadata, ..Default::default() })
-        .await
-    {
+    let namespace = Namespace { metadata, ..Default::default() };
+    match Api::all(client).create(&PostParams::default(), &namespace).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
         result => result.map(drop).map_err(Refusal::from),
     }
