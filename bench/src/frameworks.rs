@@ -1,6 +1,7 @@
 //! Flyball beside controller-runtime, kube-runtime and Kopf: the same kind and objects, each a process of its own.
-//! It is told KUBECONFIG, WORKERS and ROUND: at 0 it does nothing with an object and says `reconciled N`, else it sets
-//! `status.round` of what has another one and says `written N`; both at every hundredth.
+//! The environment is KUBECONFIG, WORKERS, ROUND and WORK. In round 0 a peer does nothing with an object and prints `reconciled N`; else it sets
+//! `status.round` of objects that have another one and prints `written N`; both at every hundredth. With WORK=child it first reads a Secret
+//! and a ServiceAccount from its cache and applies a ConfigMap of both, which it owns.
 
 mod cluster;
 mod measure;
@@ -35,6 +36,8 @@ pub struct Effort {
     pub starts: usize,
     /// What is written, with few workers and with many.
     pub writes: [Writes; 2],
+    /// The same for reconciles with a child.
+    pub children: [Writes; 2],
     /// So often each, in turns. kube-apiserver collects its garbage about once in 1,000 writes, a quarter of its work.
     pub rounds: usize,
     /// Beyond this time a peer is given up, and shown with how far it came.
@@ -46,6 +49,7 @@ impl Effort {
     pub const FULL: Effort = Effort {
         starts: 3,
         writes: [Writes::new(1, 300, 800), Writes::new(16, 1_000, 3_000)],
+        children: [Writes::new(1, 200, 600), Writes::new(16, 500, 2_000)],
         rounds: 4,
         limit: Duration::from_secs(60),
     };
@@ -53,6 +57,7 @@ impl Effort {
     pub const QUICK: Effort = Effort {
         starts: 1,
         writes: [Writes::new(1, 100, 300), Writes::new(16, 200, 800)],
+        children: [Writes::new(1, 100, 200), Writes::new(16, 200, 500)],
         rounds: 1,
         limit: Duration::from_secs(30),
     };
@@ -79,6 +84,25 @@ impl Writes {
         let all = (self.first + self.counted).min(objects);
         let first = self.first.min(all / 200 * 100);
         Writes { first, counted: all - first, ..self }
+    }
+}
+
+/// What a reconcile does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// It sets a status.
+    Status,
+    /// It reads two other kinds from the cache, applies a child and sets a status.
+    Child,
+}
+
+impl Work {
+    /// As peers read it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Work::Status => "status",
+            Work::Child => "child",
+        }
     }
 }
 
@@ -155,6 +179,7 @@ pub fn run(options: &Options) -> Aims {
 async fn compare(server: Server, programs: &[Program], options: &Options) -> Table {
     let (cluster, effort) = (Cluster::start(server).await, &options.effort);
     widget::install(&cluster.target).await;
+    widget::create_teams(&cluster.target).await;
     let mut table = Table::new(server, programs);
     let mut there = 0;
     for (index, count) in options.objects.iter().copied().enumerate() {
@@ -165,8 +190,10 @@ async fn compare(server: Server, programs: &[Program], options: &Options) -> Tab
         if index > 0 {
             continue;
         }
-        for writes in effort.writes {
-            measure::writes(&cluster, programs, writes.of(count), effort, &mut table).await;
+        let status = effort.writes.map(|writes| (Work::Status, writes));
+        let child = effort.children.map(|writes| (Work::Child, writes));
+        for (work, writes) in status.into_iter().chain(child) {
+            measure::writes(&cluster, programs, (work, writes.of(count)), effort, &mut table).await;
             table.print();
         }
     }

@@ -1,10 +1,10 @@
-//! The two pieces of work: start until everything was reconciled, and as many status writes as go.
+//! The measurements: a start until everything was reconciled, status writes a second, and reconciles with a child a second.
 
 use super::{
-    Effort, Framework, Writes,
+    Effort, Framework, Work, Writes,
     cluster::Cluster,
     program::Program,
-    run::{Run, Shortfall, cpu},
+    run::{Round, Run, Shortfall, cpu},
     table::{Measured, Table},
 };
 use crate::figure::Figure;
@@ -62,7 +62,8 @@ fn middle(starts: &[Result<Started, String>], figure: fn(&Started) -> Figure) ->
 
 async fn start(cluster: &Cluster, program: &Program, objects: usize, effort: &Effort) -> Result<Started, String> {
     let (name, before) = (program.framework.name(), server_cpu(cluster));
-    let mut run = Run::start(program, &cluster.target.kubeconfig, WORKERS, 0).map_err(|why| why.to_string())?;
+    let mut run = Run::start(program, &cluster.target.kubeconfig, WORKERS, Round { number: 0, work: Work::Status })
+        .map_err(|why| why.to_string())?;
     let reconciled = run.until("reconciled", objects, effort.limit).await;
     let (cpu, served) = (run.cpu(), server_cpu(cluster) - before);
     let (time, short) = match reconciled {
@@ -93,6 +94,8 @@ struct Written {
     cpu: Duration,
     /// The server's processor time meanwhile.
     served: Duration,
+    /// Resident memory at the end of a round, the largest of all rounds, in bytes.
+    memory: f64,
     /// Whether its time was up before all was written.
     late: bool,
 }
@@ -104,6 +107,7 @@ impl Written {
             time: self.time + more.time,
             cpu: self.cpu + more.cpu,
             served: self.served + more.served,
+            memory: self.memory.max(more.memory),
             late: self.late || more.late,
         }
     }
@@ -120,7 +124,13 @@ impl Written {
 
 /// Status writes a second: all that were written in some rounds by all the time that this took, in turns. What the server does
 /// now and then only (collect its garbage, compact its store) is not left to whoever is measured at that time.
-pub async fn writes(cluster: &Cluster, programs: &[Program], work: Writes, effort: &Effort, table: &mut Table) {
+pub async fn writes(
+    cluster: &Cluster,
+    programs: &[Program],
+    (work, writes): (Work, Writes),
+    effort: &Effort,
+    table: &mut Table,
+) {
     let mut all: Vec<Result<Written, String>> = programs.iter().map(|_| Ok(Written::default())).collect();
     for round in 0..effort.rounds {
         for turn in 0..programs.len() {
@@ -128,7 +138,7 @@ pub async fn writes(cluster: &Cluster, programs: &[Program], work: Writes, effor
             let Some(known) = all[index].clone().ok().filter(|known| !known.late) else {
                 continue;
             };
-            let more = write(cluster, &programs[index], work, effort.limit / 2).await;
+            let more = write(cluster, &programs[index], (work, writes), effort.limit / 2).await;
             all[index] = more.map(|more| known.and(more)).map_err(|why| {
                 eprintln!("bench: {}: {why}", programs[index].framework.name());
                 why.to_string()
@@ -142,25 +152,41 @@ pub async fn writes(cluster: &Cluster, programs: &[Program], work: Writes, effor
         };
         all.iter().map(measured).collect()
     };
-    let s = if work.workers == 1 { "" } else { "s" };
-    table.add(format!("status writes, {} worker{s}", work.workers), line(|all| Figure::Rate(all.rate())));
+    let s = if writes.workers == 1 { "" } else { "s" };
+    let title = format!("{}, {} worker{s}", title(work), writes.workers);
+    table.add(title, line(|all| Figure::Rate(all.rate())));
     table.add("  processor time for 1,000", line(|all| Figure::Time(all.for_a_thousand(all.cpu))));
     table.add_beside("  the server's", line(|all| Figure::Time(all.for_a_thousand(all.served))));
+    if work == Work::Child {
+        table.add("  memory", line(|all| Figure::Bytes(all.memory)));
+    }
+}
+
+fn title(work: Work) -> &'static str {
+    match work {
+        Work::Status => "status writes",
+        Work::Child => "with a child",
+    }
 }
 
 /// One round: what a program writes once it has started, or as much of it as its time suffices for.
-async fn write(cluster: &Cluster, program: &Program, work: Writes, limit: Duration) -> Result<Written, Shortfall> {
+async fn write(
+    cluster: &Cluster,
+    program: &Program,
+    (work, writes): (Work, Writes),
+    limit: Duration,
+) -> Result<Written, Shortfall> {
     static ROUND: AtomicU64 = AtomicU64::new(1);
-    let (round, workers) = (ROUND.fetch_add(1, Ordering::Relaxed), work.workers);
-    let mut run = Run::start(program, &cluster.target.kubeconfig, workers, round)?;
-    let first = match run.until("written", work.first, limit).await {
-        Ok(_) => work.first,
+    let (number, workers) = (ROUND.fetch_add(1, Ordering::Relaxed), writes.workers);
+    let mut run = Run::start(program, &cluster.target.kubeconfig, workers, Round { number, work })?;
+    let first = match run.until("written", writes.first, limit).await {
+        Ok(_) => writes.first,
         Err(Shortfall::Late { reached, .. }) if reached >= 100 => reached,
         Err(why) => return Err(why),
     };
     let (start, cpu, server) = (Instant::now(), run.cpu(), server_cpu(cluster));
-    let (last, late) = match run.until("written", work.first + work.counted, limit).await {
-        Ok(_) => (work.first + work.counted, false),
+    let (last, late) = match run.until("written", writes.first + writes.counted, limit).await {
+        Ok(_) => (writes.first + writes.counted, false),
         Err(Shortfall::Late { reached, .. }) if reached > first => (reached, true),
         Err(why) => return Err(why),
     };
@@ -169,12 +195,14 @@ async fn write(cluster: &Cluster, program: &Program, work: Writes, limit: Durati
         time: start.elapsed(),
         cpu: run.cpu() - cpu,
         served: server_cpu(cluster) - server,
+        memory: run.memory().0,
         late,
     };
     eprintln!(
-        "bench: {:18} {:.0} status writes/s with {workers} workers; for 1,000: processor {:.2?}, the server's {:.2?}",
+        "bench: {:18} {:.0} {}/s with {workers} workers; for 1,000: processor {:.2?}, the server's {:.2?}",
         program.framework.name(),
         written.rate(),
+        title(work),
         written.for_a_thousand(written.cpu),
         written.for_a_thousand(written.served),
     );

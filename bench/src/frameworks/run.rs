@@ -1,6 +1,6 @@
 //! One peer at work: started, listened to, and measured from outside.
 
-use super::program::Program;
+use super::{Work, program::Program};
 use std::{path::Path, process::Stdio, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -14,6 +14,15 @@ const CALM: Duration = Duration::from_secs(3);
 const RESTLESS: Duration = Duration::from_secs(30);
 /// How many lines of a log an error shows.
 const TAIL: usize = 5;
+
+/// The work of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// Zero where nothing is written; else the value of `status.round`.
+    pub number: u64,
+    /// What a reconcile does.
+    pub work: Work,
+}
 
 /// Why a peer did not get as far as it should.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +53,7 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn start(program: &Program, kubeconfig: &Path, workers: usize, round: u64) -> Result<Run, Shortfall> {
+    pub fn start(program: &Program, kubeconfig: &Path, workers: usize, round: Round) -> Result<Run, Shortfall> {
         let command = program.command.as_ref().map_err(|why| Shortfall::Failed(why.clone()))?;
         let [first, arguments @ ..] = command.as_slice() else {
             return Err(Shortfall::Failed("no program".into()));
@@ -56,7 +65,12 @@ impl Run {
             .args(arguments)
             .env("KUBECONFIG", kubeconfig)
             .env("WORKERS", workers.to_string())
-            .env("ROUND", round.to_string())
+            .env("ROUND", round.number.to_string())
+            .env("WORK", round.work.word())
+            // Ours runs as a program does, without an election, as the others.
+            .env("FLYBALL_LEADER_ELECTION_ENABLED", "false")
+            .env("FLYBALL_METRICS_PORT", "0")
+            .env("FLYBALL_HEALTH_PORT", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(errors)
@@ -142,7 +156,7 @@ mod tests {
     fn shell(script: &str) -> Run {
         let command = Ok(["sh", "-c", script].map(Into::into).to_vec());
         let program = Program { framework: Framework::Kopf, command };
-        Run::start(&program, Path::new("kubeconfig"), 1, 2).unwrap()
+        Run::start(&program, Path::new("kubeconfig"), 1, Round { number: 2, work: Work::Status }).unwrap()
     }
 
     #[tokio::test]

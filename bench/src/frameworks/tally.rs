@@ -1,4 +1,4 @@
-//! What Rust's peers are told by the environment, and what they say on standard output.
+//! The environment of the peers in Rust, and the lines that they print.
 
 use std::{
     env,
@@ -9,26 +9,29 @@ use std::{
 pub struct Tally {
     /// Zero where nothing is written.
     pub round: u64,
+    /// Whether each reconcile reads two other kinds and applies a child.
+    pub has_child: bool,
     reconciled: AtomicU64,
     written: AtomicU64,
 }
 
 impl Tally {
-    /// As ROUND says.
+    /// As ROUND and WORK say.
     pub fn of_environment() -> Tally {
         Tally {
             round: number("ROUND"),
+            has_child: env::var("WORK").is_ok_and(|work| work == "child"),
             reconciled: AtomicU64::default(),
             written: AtomicU64::default(),
         }
     }
 
-    /// One more object was looked at.
+    /// Counts an object that was reconciled.
     pub fn reconciled(&self) {
         tell("reconciled", &self.reconciled);
     }
 
-    /// One more status was written.
+    /// Counts an object whose status was written.
     pub fn written(&self) {
         tell("written", &self.written);
     }

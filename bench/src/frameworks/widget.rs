@@ -4,15 +4,22 @@ use crate::target::{Connection, Target};
 use futures::future::join_all;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
-use kube::{CustomResource, CustomResourceExt};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::{CustomResource, CustomResourceExt, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const WIDGETS: &str = "/apis/bench.flyball.dev/v1/namespaces/default/widgets";
 const CONNECTIONS: usize = 16;
+/// How many teams there are, each with a Secret and a ServiceAccount.
+const TEAMS: usize = 50;
+const PART_OF: &str = "app.kubernetes.io/part-of";
+const CONTACT: &str = "bench.flyball.dev/contact";
 
 /// Something to run.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -79,6 +86,37 @@ async fn is_served(connection: &mut Connection) -> bool {
     status == StatusCode::OK
 }
 
+/// Creates the Secret and the ServiceAccount of each team, which reconciles with a child read.
+pub async fn create_teams(target: &Target) {
+    let mut connection = target.connect().await;
+    for team in 0..TEAMS {
+        let name = format!("team-{team}");
+        let annotations = json!({ CONTACT: format!("{name}@example.dev") });
+        let secret = json!({ "metadata": { "name": name }, "stringData": { "token": format!("token of {name}") } });
+        let account = json!({ "metadata": { "name": name, "annotations": annotations } });
+        connection.send(Method::POST, SECRETS, secret.to_string()).await;
+        connection.send(Method::POST, ACCOUNTS, account.to_string()).await;
+    }
+}
+
+/// The name of the team that a widget belongs to, and of its objects.
+pub fn team(widget: &Widget) -> String {
+    widget.labels().get(PART_OF).cloned().unwrap_or_default()
+}
+
+/// The data of a widget's child, which differs in each round.
+pub fn child_data(round: u64, widget: &Widget, secret: &Secret, account: &ServiceAccount) -> BTreeMap<String, String> {
+    let token = secret.data.as_ref().and_then(|data| data.get("token"));
+    let token = token.map(|token| String::from_utf8_lossy(&token.0).into_owned());
+    let contact = account.annotations().get(CONTACT).cloned();
+    BTreeMap::from([
+        ("round".to_owned(), round.to_string()),
+        ("image".to_owned(), widget.spec.image.clone()),
+        ("token".to_owned(), token.unwrap_or_default()),
+        ("contact".to_owned(), contact.unwrap_or_default()),
+    ])
+}
+
 /// Creates the objects of these numbers.
 pub async fn fill(target: &Target, numbers: Range<usize>) {
     eprintln!("bench: creating {} objects", numbers.len());
@@ -107,11 +145,11 @@ fn widget(number: usize) -> Value {
             "labels": {
                 "app.kubernetes.io/name": "widget",
                 "app.kubernetes.io/instance": name,
-                "app.kubernetes.io/part-of": format!("team-{}", number % 50),
+                PART_OF: format!("team-{}", number % TEAMS),
                 "app.kubernetes.io/managed-by": "bench",
             },
             "annotations": {
-                "bench.flyball.dev/contact": format!("team-{}@example.dev", number % 50),
+                CONTACT: format!("team-{}@example.dev", number % TEAMS),
                 "bench.flyball.dev/description": "one of many objects, each as large as the usual custom resource is",
             },
         },
