@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::process::Command;
+use std::{collections::BTreeMap, process::Command};
 
 const GUIDE: &str = include_str!("../../../docs/guide/01-hello.md");
 const SOURCES: [&str; 2] = [include_str!("../src/main.rs"), include_str!("../src/tests.rs")];
@@ -40,6 +40,37 @@ fn the_guide_names_every_dependency() {
     let named = blocks("toml").concat();
     for name in names {
         assert!(named.contains(&format!("\n{name} = ")), "{name}");
+    }
+}
+
+/// The packages that a build of this crate compiles, each with its features.
+fn packages(edges: &str) -> BTreeMap<String, String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args([
+        "tree",
+        "--offline",
+        "--package",
+        "hello",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}|{f}",
+        "--edges",
+        edges,
+    ]);
+    let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let pairs = lines.lines().filter_map(|line| line.trim_end_matches(" (*)").split_once('|'));
+    pairs.map(|(package, features)| (package.into(), features.into())).collect()
+}
+
+#[test]
+fn a_test_and_a_program_share_one_build_of_the_dependencies() {
+    let (program, test) = (packages("normal,build"), packages("normal,build,dev"));
+    assert!(program.len() > 100, "{program:?}");
+    for (package, features) in program {
+        assert_eq!(test.get(&package), Some(&features), "{package}");
     }
 }
 
