@@ -6,12 +6,7 @@ use crate::{
     directory::Directory,
 };
 use flyball::{Action, Applied, Context, Error, Event, Key, Reconciler, Result, metrics::Counter};
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    batch::v1::CronJob,
-    core::v1::{ConfigMap, Service},
-    policy::v1::PodDisruptionBudget,
-};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The controller of caches, with what it needs beside the cluster.
@@ -29,9 +24,10 @@ impl<D: Directory> Reconciler<Cache> for Caches<D> {
 
     async fn reconcile(&self, cache: Arc<Cache>, ctx: Context) -> Result {
         let options = options(&cache, &ctx).await?;
-        self.apply_children(&cache, &options, &ctx).await?;
+        self.roll_out(&cache, &options, &ctx).await?;
+        ctx.apply_all(desired::children(&cache)).await?;
         self.directory.register(&Key::of(&*cache), &desired::address(&cache)).await?;
-        let deployment = ctx.get::<Deployment>(&*desired::name(&cache)).await?.unwrap_or_default();
+        let deployment = ctx.get::<Deployment>(desired::name(&cache)).await?.unwrap_or_default();
         ctx.set_status(status(&cache, &deployment, &ctx)).await?;
         ctx.ready(&*deployment)?;
         Ok(Action::await_change())
@@ -48,29 +44,12 @@ impl<D: Directory> Reconciler<Cache> for Caches<D> {
 }
 
 impl<D: Directory> Caches<D> {
-    async fn apply_children(&self, cache: &Cache, options: &BTreeMap<String, String>, ctx: &Context) -> Result<()> {
+    async fn roll_out(&self, cache: &Cache, options: &BTreeMap<String, String>, ctx: &Context) -> Result<()> {
         let deployment = desired::deployment(cache, options, &self.zone);
         if ctx.apply(deployment).await? == Applied::Configured {
             self.rollouts.inc([&self.zone]);
             ctx.event(Event::normal("RollingOut", format!("to version {}", cache.spec.version)));
         }
-        if let Some(service) = desired::service(cache) {
-            ctx.apply(service).await?;
-        }
-        if let Some(budget) = desired::disruption_budget(cache) {
-            ctx.apply(budget).await?;
-        }
-        if let Some(warm_up) = desired::warm_up(cache) {
-            ctx.apply(warm_up).await?;
-        }
-        let monitors = ctx.dynamic(&desired::monitor_resource());
-        if let Some(monitor) = desired::monitor(cache) {
-            monitors.apply(monitor).await?;
-        }
-        ctx.prune::<Service>().await?;
-        ctx.prune::<PodDisruptionBudget>().await?;
-        ctx.prune::<CronJob>().await?;
-        monitors.prune().await?;
         Ok(())
     }
 }
@@ -80,7 +59,7 @@ async fn options(cache: &Cache, ctx: &Context) -> Result<BTreeMap<String, String
     let Some(name) = &cache.spec.config else {
         return Ok(BTreeMap::new());
     };
-    match ctx.get::<ConfigMap>(&**name).await? {
+    match ctx.get::<ConfigMap>(name).await? {
         Some(map) => Ok(map.data.clone().unwrap_or_default()),
         None => Err(Error::waiting(format!("there is no ConfigMap {name}"))),
     }

@@ -15,9 +15,28 @@ pub use service::{PORT, service};
 pub use warm_up::warm_up;
 
 use crate::api::Cache;
+use flyball::Children;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{ResourceExt, api::ObjectMeta};
 use std::collections::BTreeMap;
+
+/// The children of a Cache beside its Deployment.
+pub fn children(cache: &Cache) -> Children {
+    let mut children = Children::new();
+    if let Some(service) = service(cache) {
+        children = children.apply(service);
+    }
+    if let Some(budget) = disruption_budget(cache) {
+        children = children.apply(budget);
+    }
+    if let Some(warm_up) = warm_up(cache) {
+        children = children.apply(warm_up);
+    }
+    if let Some(monitor) = monitor(cache) {
+        children = children.apply_dynamic(&monitor_resource(), monitor);
+    }
+    children
+}
 
 /// The name of a Cache and of its children.
 pub fn name(cache: &Cache) -> String {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Waits for the Cache, then applies the Secret.
 pub async fn reconcile(user: Arc<CacheUser>, ctx: Context) -> Result {
     let name = &user.spec.cache;
-    let Some(cache) = ctx.get::<Cache>(&**name).await? else {
+    let Some(cache) = ctx.get::<Cache>(name).await? else {
         return Err(Error::waiting(format!("there is no Cache {name}")));
     };
     // A kind without the condition counts as ready, and a new Cache has no condition yet.

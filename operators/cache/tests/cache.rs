@@ -75,8 +75,8 @@ fn ada(spec: CacheSpec) -> Cache {
 }
 
 fn condition(cache: &Cache, name: &str) -> String {
-    let conditions = cache.status.iter().flat_map(|status| &status.conditions);
-    let found = conditions.filter(|condition| condition.type_ == name).next();
+    let mut conditions = cache.status.iter().flat_map(|status| &status.conditions);
+    let found = conditions.find(|condition| condition.type_ == name);
     found.map_or_else(
         || "absent".into(),
         |found| format!("{} {}: {}", found.status, found.reason, found.message),
