@@ -1,12 +1,12 @@
-//! Holds the guide's chapters 2 to 7 to this crate: their Rust is taken from its sources.
+//! Holds the guide's chapters 3 to 8 to this crate: their Rust is taken from its sources.
 
 const CHAPTERS: [&str; 6] = [
-    include_str!("../../../docs/guide/02-children.md"),
-    include_str!("../../../docs/guide/03-conditions.md"),
-    include_str!("../../../docs/guide/04-finalizers.md"),
-    include_str!("../../../docs/guide/05-watches.md"),
-    include_str!("../../../docs/guide/06-controllers.md"),
-    include_str!("../../../docs/guide/07-configuration.md"),
+    include_str!("../../../docs/guide/03-children.md"),
+    include_str!("../../../docs/guide/04-conditions.md"),
+    include_str!("../../../docs/guide/05-finalizers.md"),
+    include_str!("../../../docs/guide/06-watches.md"),
+    include_str!("../../../docs/guide/07-controllers.md"),
+    include_str!("../../../docs/guide/08-configuration.md"),
 ];
 const SOURCES: [&str; 10] = [
     include_str!("../src/api.rs"),
