@@ -1,11 +1,11 @@
 //! A cluster for a test: the operators that run in it, their requests, and the verbs of a test in short form.
 
-use crate::{Answer, Objects, journal::Journal, log, report};
+use crate::{Answer, Objects, journal::Journal, log, report, rights};
 use flyball::{Operator, Running};
 use flyball_apiserver::{ApiServer, User};
 use flyball_store::Store;
 use http::Request;
-use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::{events::v1::Event, rbac::v1::PolicyRule};
 use kube::{
     Client, Resource,
     api::{ApiResource, DynamicObject, Patch},
@@ -80,6 +80,9 @@ impl Cluster {
     /// Runs one more operator, as [`flyball::run`] does: elected by a Lease, its writes fenced, its requests retried as kube's
     /// client retries them, its kinds installed when this returns. It opens no port.
     ///
+    /// It runs as its own service account, in namespace `default`, with exactly the rights that `rbac` prints for it. A request
+    /// that they do not cover is refused, and fails the next wait of the test with the line of Rust that grants it.
+    ///
     /// An operator of the same name as one that runs already is its standby. One that takes over from an operator that was
     /// dropped waits until the Lease has ended: 15 seconds, on the paused clock no time at all.
     pub async fn run(&mut self, operator: Operator) -> &Running {
@@ -92,8 +95,10 @@ impl Cluster {
     async fn begin(&self, operator: &Operator) -> Running {
         let mut config = operator.configuration().cloned().unwrap_or_default();
         (config.metrics.enabled, config.health.enabled) = (false, false);
+        rights::grant(&self.client(), operator).await;
         let started = async {
-            let running = operator.clone().config(&config).start(with_retries(self.recorded_client())).await?;
+            let client = self.journal.client(self.client_of(rights::user_of(operator)));
+            let running = operator.clone().config(&config).start(with_retries(client)).await?;
             running.installed().await.map(|()| running)
         };
         started.await.unwrap_or_else(|error| panic!("start the operator: {error}"))
@@ -144,7 +149,37 @@ impl Cluster {
         }
     }
 
-    /// The client that operators of this cluster have: its requests are in [`Cluster::requests`], and [`Cluster::break_with`]
+    /// A client that makes its requests as a user, with the rights that RBAC gives it.
+    pub fn client_of(&self, user: User) -> Client {
+        Client::new(self.server().as_user(user), rights::NAMESPACE)
+    }
+
+    fn server(&self) -> &ApiServer {
+        match &self.server {
+            Server::WithControllers(cluster) => cluster.api_server(),
+            Server::Alone(server) => server,
+        }
+    }
+
+    /// The rights that operators have used so far: the smallest Role for what this test does.
+    pub fn rbac(&self) -> Vec<PolicyRule> {
+        rights::rules(&self.journal.used())
+    }
+
+    /// The rights that the operator of that name has and has not used so far.
+    pub fn unused_rights(&self, name: &str) -> Vec<PolicyRule> {
+        let started = self.operators.iter().find(|started| started.operator.name() == name);
+        let started = started.unwrap_or_else(|| panic!("no operator is called {name:?}"));
+        rights::unused(&started.operator, &self.journal.used())
+    }
+
+    /// What operators were refused for a missing right, each with the line of Rust that grants it.
+    pub fn missing_rights(&self) -> Vec<String> {
+        let registry = self.server().registry();
+        self.journal.denied().iter().map(|denied| denied.hint(registry)).collect()
+    }
+
+    /// A client with every right whose requests are treated as those of an operator: they are in [`Cluster::requests`], and [`Cluster::break_with`]
     /// answers them. It is for operators that a test starts itself.
     pub fn recorded_client(&self) -> Client {
         self.journal.client(self.client())

@@ -1,9 +1,10 @@
 //! The requests of the operators under test: recorded in order, and answered by the test where it says so.
 
-use crate::Answer;
-use http::Request;
+use crate::{Answer, rights::Use};
+use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Answers a request in the server's place, or lets it pass.
@@ -21,6 +22,10 @@ struct Requests {
     all: Vec<String>,
     /// How many of them [`Journal::new_writes`] has read.
     read: usize,
+    /// What the API server allowed.
+    used: BTreeSet<Use>,
+    /// What it refused for a missing right.
+    denied: BTreeSet<Use>,
 }
 
 impl Journal {
@@ -28,12 +33,15 @@ impl Journal {
     pub(crate) fn client(&self, client: Client) -> Client {
         let (journal, namespace) = (self.clone(), client.default_namespace().to_owned());
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (answer, client) = (journal.record(&request), client.clone());
+            let (answer, client, journal) = (journal.record(&request), client.clone(), journal.clone());
             async move {
-                match answer {
-                    Some(answer) => Ok::<_, kube::Error>(answer.response),
-                    None => Ok(client.send(request).await?.map(Body::boxed_unsync)),
+                if let Some(answer) = answer {
+                    return Ok::<_, kube::Error>(answer.response);
                 }
+                let used = Use::of(request.method(), request.uri());
+                let response = client.send(request).await?;
+                journal.record_right(used, response.status());
+                Ok(response.map(Body::boxed_unsync))
             }
         });
         Client::new(service, namespace)
@@ -43,6 +51,24 @@ impl Journal {
         self.lock().all.push(format!("{} {}", request.method(), request.uri()));
         let mut fault = self.fault.lock().expect("a fault does not panic");
         fault.as_mut()?(request)
+    }
+
+    fn record_right(&self, used: Option<Use>, status: StatusCode) {
+        let mut requests = self.lock();
+        match status {
+            StatusCode::FORBIDDEN => requests.denied.extend(used),
+            _ => requests.used.extend(used),
+        }
+    }
+
+    /// What the API server allowed so far.
+    pub(crate) fn used(&self) -> BTreeSet<Use> {
+        self.lock().used.clone()
+    }
+
+    /// What it refused so far.
+    pub(crate) fn denied(&self) -> BTreeSet<Use> {
+        self.lock().denied.clone()
     }
 
     pub(crate) fn requests(&self) -> Vec<String> {

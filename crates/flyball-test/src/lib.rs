@@ -11,6 +11,7 @@ mod journal;
 mod log;
 mod objects;
 mod report;
+mod rights;
 mod rules;
 mod wait;
 

@@ -43,8 +43,11 @@ where
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let changes = watcher(api, config).default_backoff();
     let mut last = LastSeen::default();
-    let found = timeout(MAX_WAIT, settle(changes, &mut last, condition)).await;
+    let found = timeout(MAX_WAIT, settle(cluster, changes, &mut last, condition)).await;
     match found {
+        Ok(Err(Failure::MissingRights(missing))) => {
+            panic!("{caller}: while waiting for {what}: {}", missing.join("; "))
+        }
         Ok(Ok(found)) => found,
         Ok(Err(Failure::Refused(error))) => panic!("{caller}: watch {what}: {error}"),
         Ok(Err(Failure::Undecodable(error))) => panic!("{caller}: {what} does not decode: {error}\n{last}"),
@@ -57,12 +60,14 @@ where
 
 /// Why a test stops waiting.
 enum Failure {
+    MissingRights(Vec<String>),
     Refused(watcher::Error),
     Undecodable(serde_json::Error),
     Timeout,
 }
 
 async fn settle<K, T>(
+    cluster: &Cluster,
     changes: impl Stream<Item = watcher::Result<Event<DynamicObject>>>,
     last: &mut LastSeen,
     mut condition: impl FnMut(Option<K>) -> Option<T>,
@@ -74,6 +79,10 @@ where
     pin_mut!(changes);
     loop {
         let Ok(change) = timeout(TICK, changes.next()).await else {
+            let missing = cluster.missing_rights();
+            if !missing.is_empty() {
+                return Err(Failure::MissingRights(missing));
+            }
             if started.elapsed() > MAX_REAL_WAIT {
                 return Err(Failure::Timeout);
             }

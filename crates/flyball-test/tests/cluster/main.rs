@@ -4,4 +4,5 @@
 
 mod failures;
 mod production;
+mod rights;
 mod verbs;
