@@ -1,7 +1,4 @@
 //! Flyball beside controller-runtime, kube-runtime and Kopf: the same kind and objects, each a process of its own.
-//! The environment is KUBECONFIG, WORKERS, ROUND and WORK. In round 0 a peer does nothing with an object and prints `reconciled N`; else it sets
-//! `status.round` of objects that have another one and prints `written N`; both at every hundredth. With WORK=child it first reads a Secret
-//! and a ServiceAccount from its cache and applies a ConfigMap of both, which it owns.
 
 mod cluster;
 mod measure;
@@ -18,6 +15,10 @@ use std::time::Duration;
 use table::Table;
 
 /// What is measured, as far as the command line chooses.
+///
+/// A peer reads KUBECONFIG, WORKERS, ROUND and WORK. In round 0 it does nothing with an object and prints `reconciled N`; else it sets
+/// `status.round` of objects that have another one and prints `written N`; both at every hundredth. With WORK=child it first reads
+/// a Secret and a ServiceAccount from its cache and applies a ConfigMap of both, which it owns.
 pub struct Options {
     /// How many objects there are; one or more, growing.
     pub objects: Vec<usize>,

@@ -22,7 +22,12 @@ const APPLICATIONS: &str = "/apis/cloudnative.elide.dev/v1/namespaces/default/ap
 /// A client with the rights that the operator's manifests grant, and no others.
 async fn with_printed_rights(cluster: &Cluster) -> Client {
     let operator = operator_with_http_api();
-    for object in Manifests::of(&operator).rbac() {
+    for mut object in Manifests::of(&operator).rbac() {
+        // Beside those of the operator that runs in the cluster.
+        object.metadata.name = object.metadata.name.map(|name| format!("{name}-printed"));
+        if let Some(role) = object.data.get_mut("roleRef") {
+            role["name"] = format!("{}-printed", role["name"].as_str().unwrap_or_default()).into();
+        }
         let types = object.types.clone().expect("a manifest has a kind");
         let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));

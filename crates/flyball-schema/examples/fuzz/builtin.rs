@@ -135,6 +135,8 @@ pub fn rules(input: &mut Input<'_>) {
     for change in CHANGES {
         change(&mut value.clone());
     }
+    limit::fill_pod(&live, &mut value.clone());
+    drop((limit::broken(&live, &value, false), limit::broken(&live, &value, true)));
     for prepare in PREPARES {
         prepare(&mut value.clone(), None);
         prepare(&mut value.clone(), Some(&live));
