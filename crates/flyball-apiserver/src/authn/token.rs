@@ -22,7 +22,7 @@ pub struct StaticToken {
 }
 
 impl StaticToken {
-    /// Lets whoever sends this token act as the user.
+    /// A request with this token acts as the user.
     pub fn new(token: &str, user: User) -> StaticToken {
         StaticToken { hash: Sha256::digest(token).into(), user }
     }

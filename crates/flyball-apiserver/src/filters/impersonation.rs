@@ -100,7 +100,7 @@ fn go_struct(user: &User) -> String {
     format!("&user.DefaultInfo{{Name:{name}, UID:{uid}, Groups:{groups}, Extra:{extra}}}")
 }
 
-/// A way to be permitted to act as somebody.
+/// A way in which impersonation is permitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// `impersonate:<name>` on the user, and `impersonate-on:<name>:<verb>` on what the request is about.

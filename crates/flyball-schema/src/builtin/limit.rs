@@ -1,13 +1,10 @@
 //! LimitRanges: their own defaults, the resources that they give to pods, and the pods and claims that break them.
 // plugin/pkg/admission/limitranger/admission.go
 
+use super::resources::aggregate::{self, Amounts, amounts_in};
 use super::{at, fill, items};
 use crate::quantity::Quantity;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
-
-/// Amounts by the name of their resource.
-type Amounts = BTreeMap<String, Quantity>;
 
 /// The annotation that lists what a LimitRange has set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -72,7 +69,7 @@ fn fill_missing(resources: &mut Value, list: &str, defaults: &Map<String, Value>
 pub fn broken(range: &Value, object: &Value, is_claim: bool) -> Vec<String> {
     let mut errors = Vec::new();
     if is_claim {
-        let requests = amounts(&object["spec"]["resources"]["requests"]);
+        let requests = amounts_in(&object["spec"]["resources"]["requests"]);
         for item in limits_of(range, "PersistentVolumeClaim") {
             errors.extend(check_each(item, "min", |name, least| {
                 below(CLAIM, name, least, &requests, &Amounts::new())
@@ -88,7 +85,7 @@ pub fn broken(range: &Value, object: &Value, is_claim: bool) -> Vec<String> {
         match item["type"].as_str().unwrap_or_default() {
             "Container" => {
                 for container in &containers {
-                    let of = |list: &str| amounts(&container["resources"][list]);
+                    let of = |list: &str| amounts_in(&container["resources"][list]);
                     errors.extend(check_all(item, "Container", &of("requests"), &of("limits")));
                 }
             }
@@ -109,19 +106,6 @@ fn limits_of<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Va
     items.filter(move |item| item["type"] == kind)
 }
 
-fn amounts(list: &Value) -> Amounts {
-    let list = list.as_object().into_iter().flatten();
-    list.filter_map(|(name, amount)| Some((name.clone(), quantity(amount)?))).collect()
-}
-
-fn quantity(amount: &Value) -> Option<Quantity> {
-    match amount {
-        Value::String(text) => text.parse().ok(),
-        Value::Number(number) => number.to_string().parse().ok(),
-        _ => None,
-    }
-}
-
 fn check_all(item: &Value, kind: &str, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let mut errors = check_each(item, "min", |name, least| below(kind, name, least, requests, limits));
     errors.extend(check_each(item, "max", |name, most| above(kind, name, most, requests, limits)));
@@ -131,7 +115,7 @@ fn check_all(item: &Value, kind: &str, requests: &Amounts, limits: &Amounts) -> 
 }
 
 fn check_each(item: &Value, field: &str, check: impl Fn(&str, &Quantity) -> Option<String>) -> Vec<String> {
-    let bounds = amounts(&item[field]);
+    let bounds = amounts_in(&item[field]);
     bounds.iter().filter_map(|(name, bound)| check(name, bound)).collect()
 }
 
@@ -176,47 +160,12 @@ fn above_ratio(kind: &str, name: &str, most: &Quantity, requests: &Amounts, limi
     (ratio > most.approximate()).then(|| format!("{rule}, but provided ratio is {ratio:.6}"))
 }
 
-/// What a pod needs of each resource: its containers and sidecars together, or as much as its largest init container.
+/// What a pod needs of each resource: what it says itself, else its containers together.
 fn pod_total(pod: &Value, list: &str) -> Amounts {
-    let containers = |field: &str| pod["spec"][field].as_array().cloned().unwrap_or_default();
-    let mut total = Amounts::new();
-    for container in containers("containers") {
-        add(&mut total, &amounts(&container["resources"][list]));
-    }
-    let (mut sidecars, mut largest) = (Amounts::new(), Amounts::new());
-    for container in containers("initContainers") {
-        let mut own = amounts(&container["resources"][list]);
-        if container["restartPolicy"] == "Always" {
-            add(&mut total, &own);
-            add(&mut sidecars, &own);
-            own = sidecars.clone();
-        } else {
-            add(&mut own, &sidecars);
-        }
-        raise(&mut largest, own);
-    }
-    raise(&mut total, largest);
-    for (name, amount) in amounts(&pod["spec"]["resources"][list]) {
-        if matches!(name.as_str(), "cpu" | "memory") {
-            total.insert(name, amount);
-        }
-    }
+    let mut total = aggregate::of(&pod["spec"], list);
+    let own = amounts_in(&pod["spec"]["resources"][list]).into_iter();
+    total.extend(own.filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory")));
     total
-}
-
-fn add(total: &mut Amounts, more: &Amounts) {
-    for (name, amount) in more {
-        let sum = total.get(name).map_or_else(|| amount.clone(), |known| known.plus(amount));
-        total.insert(name.clone(), sum);
-    }
-}
-
-fn raise(most: &mut Amounts, other: Amounts) {
-    for (name, amount) in other {
-        if most.get(&name).is_none_or(|known| *known < amount) {
-            most.insert(name, amount);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use crate::quantity::Quantity;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-type Amounts = BTreeMap<String, Quantity>;
+/// Amounts by the name of their resource.
+pub(in crate::builtin) type Amounts = BTreeMap<String, Quantity>;
 
 /// Validates a pod's resources against those of its containers.
 // validatePodResourceConsistency
@@ -73,7 +74,7 @@ fn put(spec: &mut Value, field: &str, name: &str, value: Value) {
 }
 
 /// The sum over the containers, or the largest init container if that is more.
-fn of(spec: &Value, field: &str) -> Amounts {
+pub(in crate::builtin) fn of(spec: &Value, field: &str) -> Amounts {
     let mut needed = Amounts::new();
     for container in list(spec, "containers") {
         add(&mut needed, &amounts(container, field));
@@ -114,6 +115,11 @@ fn list<'a>(spec: &'a Value, field: &str) -> &'a [Value] {
 }
 
 fn amounts(container: &Value, field: &str) -> Amounts {
-    let all = container["resources"][field].as_object().into_iter().flatten();
+    amounts_in(&container["resources"][field])
+}
+
+/// The amounts of a list of resources.
+pub(in crate::builtin) fn amounts_in(list: &Value) -> Amounts {
+    let all = list.as_object().into_iter().flatten();
     all.filter_map(|(name, amount)| Some((name.clone(), quantity(amount)?))).collect()
 }
