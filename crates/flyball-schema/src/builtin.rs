@@ -1,12 +1,16 @@
 //! Defaulting, preparation and validation of built-in kinds beyond their types, one file per kind or family.
 //! Follows `pkg/apis/*/v1/defaults.go`, `pkg/apis/*/validation` and `pkg/registry` in Kubernetes.
 
+pub mod admission_policy;
+mod admission_rule;
 pub mod autoscaler;
 pub mod batch;
 pub mod budget;
+mod conditions;
 pub mod config_map;
 pub mod definition;
 pub mod event;
+pub mod flow_control;
 pub mod lease;
 pub mod limit;
 mod meta;
@@ -14,6 +18,9 @@ pub mod namespace;
 pub mod network;
 pub mod node;
 pub mod pod;
+pub mod pod_security;
+pub mod priority;
+pub mod quota;
 mod resources;
 pub mod role;
 mod rules;

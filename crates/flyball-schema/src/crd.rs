@@ -1,7 +1,7 @@
 //! The schema of a custom resource, read from its CustomResourceDefinition, or refused for what a real server
 //! refuses it for. The rest of a definition (names, versions, columns) is left to `definition`.
 
-mod cel;
+pub(crate) mod cel;
 mod coerce;
 mod convert;
 mod defaults;

@@ -22,15 +22,26 @@ pub enum PatchError {
     /// It is too much: 413.
     #[error("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {0}")]
     TooManyOperations(usize),
-    /// An operation does not apply, or a test fails: 422.
+    /// An operation does not apply: 422.
     #[error("{0}")]
     Inapplicable(String),
+    /// A test fails: 422.
+    #[error("testing value {0} failed: test failed")]
+    TestFailed(String),
+}
+
+impl From<String> for PatchError {
+    fn from(why: String) -> PatchError {
+        PatchError::Inapplicable(why)
+    }
 }
 
 /// A patch that has been read, and what strict field validation has against it.
 #[derive(Clone, Debug)]
 pub struct JsonPatch {
     operations: Vec<Map<String, Value>>,
+    /// Whether no test for null holds, as in a patch that Go did not read from JSON.
+    refuses_null: bool,
     /// `json patch unknown field "[0].foo"` and the like.
     pub complaints: Vec<String>,
 }
@@ -48,14 +59,7 @@ impl JsonPatch {
                 PatchError::Malformed(format!("error decoding patch: {text}"))
             }
         })?;
-        let operations = match decoded.value {
-            Value::Array(items) => items.into_iter().map(operation).collect::<Result<Vec<_>, _>>()?,
-            Value::Null => Vec::new(),
-            other => return Err(unfit(&other, "value", "[]handlers.jsonPatchOp")),
-        };
-        if operations.len() > MOST_OPERATIONS {
-            return Err(PatchError::TooManyOperations(operations.len()));
-        }
+        let operations = operations(decoded.value)?;
         let mut complaints: Vec<_> = decoded.complaints;
         for (index, operation) in operations.iter().enumerate() {
             let unknown = operation.keys().filter(|name| !["op", "path", "from", "value"].contains(&name.as_str()));
@@ -63,14 +67,35 @@ impl JsonPatch {
                 .extend(unknown.map(|name| format!("unknown field {}", go_text::quote(&format!("[{index}].{name}")))));
         }
         let complaints = complaints.into_iter().map(|complaint| format!("json patch {complaint}")).collect();
-        Ok(JsonPatch { operations, complaints })
+        Ok(JsonPatch { operations, refuses_null: false, complaints })
+    }
+
+    /// A patch that an expression has made. Unlike in a patch from JSON, a test for null never holds.
+    pub fn of(value: Value) -> Result<JsonPatch, PatchError> {
+        Ok(JsonPatch {
+            operations: operations(value)?,
+            refuses_null: true,
+            complaints: Vec::new(),
+        })
+    }
+
+    /// Whether it has no operation.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
     }
 
     /// Applies every operation in turn; the first that does not apply ends it.
     pub fn apply(&self, value: &mut Value) -> Result<(), PatchError> {
         let mut spent = Spent::default();
         for operation in &self.operations {
-            step(value, operation, &mut spent).map_err(PatchError::Inapplicable)?;
+            step(value, operation, &mut spent)?;
+            if self.refuses_null
+                && operation.get("op").is_some_and(|op| op == "test")
+                && operation.get("value") == Some(&Value::Null)
+            {
+                let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
+                return Err(PatchError::TestFailed(path.to_owned()));
+            }
         }
         Ok(())
     }
@@ -92,6 +117,18 @@ impl Spent {
         } else {
             Ok(())
         }
+    }
+}
+
+fn operations(patch: Value) -> Result<Vec<Map<String, Value>>, PatchError> {
+    let operations = match patch {
+        Value::Array(items) => items.into_iter().map(operation).collect::<Result<Vec<_>, _>>()?,
+        Value::Null => Vec::new(),
+        other => return Err(unfit(&other, "value", "[]handlers.jsonPatchOp")),
+    };
+    match operations.len() > MOST_OPERATIONS {
+        true => Err(PatchError::TooManyOperations(operations.len())),
+        false => Ok(operations),
     }
 }
 
@@ -126,7 +163,7 @@ fn unfit(value: &Value, place: &str, target: &str) -> PatchError {
 
 const MISSING: &str = "missing value";
 
-fn step(root: &mut Value, operation: &Map<String, Value>, spent: &mut Spent) -> Result<(), String> {
+fn step(root: &mut Value, operation: &Map<String, Value>, spent: &mut Spent) -> Result<(), PatchError> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let value = || operation.get("value").cloned().unwrap_or_default();
     let from = || text("from").ok_or(format!("operation, missing from field: {MISSING}"));
@@ -137,35 +174,36 @@ fn step(root: &mut Value, operation: &Map<String, Value>, spent: &mut Spent) -> 
             path().map_err(|_| format!("add operation failed to decode path: {MISSING}"))?,
             value(),
             spent,
-        ),
+        )?,
         "remove" => remove(
             root,
             path().map_err(|_| format!("remove operation failed to decode path: {MISSING}"))?,
             spent,
-        ),
+        )?,
         "replace" => replace(
             root,
             path().map_err(|error| format!("replace operation failed to decode path: {error}"))?,
             value(),
             spent,
-        ),
+        )?,
         "move" => {
             let from = from().map_err(|error| format!("move operation failed to decode from: {error}"))?;
             let value = take(root, from, spent)?;
             let path = path().map_err(|error| format!("move operation failed to decode path: {error}"))?;
-            move_to(root, path, value, spent)
+            move_to(root, path, value, spent)?;
         }
         "copy" => {
             let from = from().map_err(|error| format!("copy operation failed to decode from: {error}"))?;
             let path = path().map_err(|_| format!("copy operation failed to decode path: {MISSING}"));
-            copy(root, from, path, spent)
+            copy(root, from, path, spent)?;
         }
         "test" => {
             let path = path().map_err(|error| format!("test operation failed to decode path: {error}"))?;
-            test(root, path, &value())
+            test(root, path, &value())?;
         }
-        other => Err(format!("Unexpected kind: {other}")),
+        other => return Err(format!("Unexpected kind: {other}").into()),
     }
+    Ok(())
 }
 
 /// What is put inside of what was put there would nest without end.
@@ -272,8 +310,8 @@ fn copy(root: &mut Value, from: &str, path: Result<&str, String>, spent: &mut Sp
         .map_err(|error| format!("error while adding value during copy: {error}"))
 }
 
-fn test(root: &mut Value, path: &str, expected: &Value) -> Result<(), String> {
-    let failed = format!("testing value {path} failed: test failed");
+fn test(root: &mut Value, path: &str, expected: &Value) -> Result<(), PatchError> {
+    let failed = PatchError::TestFailed(path.to_owned());
     if path.is_empty() {
         return if root == expected { Ok(()) } else { Err(failed) };
     }

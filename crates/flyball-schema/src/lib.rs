@@ -2,6 +2,7 @@
 //! No I/O, no clock, no runtime: any JSON in, a value or a list of violations out.
 
 pub mod builtin;
+pub(crate) mod client_config;
 pub mod crd;
 pub mod decode;
 pub mod default;

@@ -8,6 +8,7 @@ mod apply;
 mod cap;
 mod check;
 mod compare;
+mod configuration;
 mod conflict;
 mod entry;
 mod extract;
@@ -28,6 +29,7 @@ mod timestamps;
 mod update;
 mod zero;
 
+pub use configuration::merge_configuration;
 pub use conflict::{Conflict, Conflicts};
 pub use scale::{ReplicasPaths, scale_entries, scaled_entries};
 
@@ -149,4 +151,12 @@ pub fn keep_timestamps(live: &Value, new: &mut Value) -> bool {
 /// What a manager applied to an object, with `apiVersion` and `kind`; `None` if it owns nothing by apply.
 pub fn extract(node: Node<'_>, object: &Value, manager: &str, subresource: Option<&str>) -> Option<Value> {
     extract::extract(shape::Type::root(node), object, manager, subresource.unwrap_or_default())
+}
+
+/// Whether `metadata.managedFields` of an object can be read.
+///
+/// # Errors
+/// What is damaged, in kube-apiserver's words.
+pub fn validate(object: &Value) -> Result<(), String> {
+    entry::decode(object).map(drop)
 }

@@ -2,13 +2,23 @@
 //! evaluated within a budget; for mutations also the patch that they make. What an outcome means for a request is left to the caller.
 // apiserver/pkg/admission/plugin/cel: compile.go, composition.go, activation.go
 
+mod condition;
 mod declaration;
+mod mutating;
 mod mutation;
+mod type_check;
+mod validating;
 
+pub use flyball_cel::{AccessCheck, Authorizer, Decision};
+
+pub use condition::{FailurePolicy, MatchConditions};
+pub use mutating::MutatingPolicy;
 pub use mutation::PatchType;
+pub use type_check::{CheckedType, type_check};
+pub use validating::{Denial, Outcome, ValidatingPolicy};
 
 use crate::go_text;
-use flyball_cel::{AccessCheck, Activation, Authorizer, Env, EvalError, Program, Type, Value as Cel};
+use flyball_cel::{Activation, Env, EvalError, Program, Type, Value as Cel};
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -40,7 +50,9 @@ static NULL: Value = Value::Null;
 /// ```
 #[derive(Debug)]
 pub struct Compiler {
+    /// Everything but `authorizer`.
     env: Env,
+    has_authorizer: bool,
     variables: Vec<Variable>,
 }
 
@@ -70,6 +82,7 @@ impl Compiler {
     pub fn new() -> Compiler {
         Compiler {
             env: declaration::declare(Env::kubernetes()),
+            has_authorizer: false,
             variables: Vec::new(),
         }
     }
@@ -84,7 +97,7 @@ impl Compiler {
     /// Adds `authorizer` and `authorizer.requestResource`.
     #[must_use]
     pub fn with_authorizer(mut self) -> Compiler {
-        self.env = declaration::declare_authorizer(self.env);
+        self.has_authorizer = true;
         self
     }
 
@@ -101,7 +114,7 @@ impl Compiler {
     /// # Errors
     /// Why it does not compile, in kube-apiserver's words.
     pub fn add_variable(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let program = program(&self.env, text);
+        let program = program(&self.complete_env(), text);
         let kind = program
             .as_ref()
             .map_or(Type::Dyn, |program| declaration::field_type(program.result_type()));
@@ -118,7 +131,22 @@ impl Compiler {
     /// # Errors
     /// Why it is refused, in kube-apiserver's words.
     pub fn compile(&self, text: &str, kinds: &[Type]) -> Result<Expression, String> {
-        self.compile_in(&self.env, text, kinds)
+        self.compile_in(&self.complete_env(), text, kinds)
+    }
+
+    /// Compiles an expression that makes a message: a text, without `authorizer`.
+    ///
+    /// # Errors
+    /// Why it is refused, in kube-apiserver's words.
+    pub fn compile_message(&self, text: &str) -> Result<Expression, String> {
+        self.compile_in(&self.env, text, &[Type::String])
+    }
+
+    fn complete_env(&self) -> Env {
+        match self.has_authorizer {
+            true => declaration::declare_authorizer(self.env.clone()),
+            false => self.env.clone(),
+        }
     }
 
     fn compile_in(&self, env: &Env, text: &str, kinds: &[Type]) -> Result<Expression, String> {
@@ -134,6 +162,21 @@ impl Compiler {
         }
         Ok(Expression { text: text.to_owned(), program })
     }
+}
+
+/// The compiler for the expressions of a policy: with its variables, and with `params` if it has a kind of parameters.
+fn compiler_of(spec: &Value) -> Compiler {
+    let compiler = Compiler::new().with_authorizer().with_variables();
+    let mut compiler = match spec["paramKind"].is_null() {
+        true => compiler,
+        false => compiler.with_params(),
+    };
+    for variable in spec["variables"].as_array().into_iter().flatten() {
+        let text = |field: &str| variable[field].as_str().unwrap_or_default();
+        // One that does not compile is an error where it is read.
+        let _outcome = compiler.add_variable(text("name"), text("expression"));
+    }
+    compiler
 }
 
 fn program(env: &Env, text: &str) -> Result<Program, String> {
@@ -217,6 +260,17 @@ impl<'a> Evaluator<'a> {
         self.budget = self.budget.checked_sub(cost).ok_or(OutOfBudget)?;
         let failed = |error: EvalError| format!("expression '{}' resulted in error: {error}", expression.text);
         Ok(evaluation.result.map_err(failed))
+    }
+
+    /// The same for an expression that may not have compiled.
+    fn evaluate_compiled(
+        &mut self,
+        expression: &'a Result<Expression, String>,
+    ) -> Result<Result<Cel<'a>, String>, OutOfBudget> {
+        match expression {
+            Ok(expression) => self.evaluate(expression),
+            Err(why) => Ok(Err(format!("compilation error: {why}"))),
+        }
     }
 
     /// How much of the budget is left.

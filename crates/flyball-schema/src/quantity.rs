@@ -224,6 +224,32 @@ impl Quantity {
         }
     }
 
+    /// The difference to an amount that is not negative; nothing if that is larger.
+    pub fn minus_at_most(&self, other: &Quantity) -> Quantity {
+        if other.is_zero() {
+            return Quantity { written: None, ..self.clone() };
+        }
+        let nothing = Decimal::new(false, "", 0);
+        let amount = if self > other {
+            self.amount.minus(&other.amount)
+        } else {
+            Some(nothing)
+        };
+        match amount {
+            Some(amount) => Quantity { amount, notation: self.notation, written: None },
+            None => self.clone(),
+        }
+    }
+
+    /// The next integer that is not less.
+    pub fn whole(mut self) -> Quantity {
+        if !self.is_whole() {
+            self.amount.round_up(0);
+            self.written = None;
+        }
+        self
+    }
+
     /// Whether it is so many times another, wholly.
     pub(crate) fn is_multiple_of(&self, other: &Quantity) -> bool {
         match (self.amount.as_integer(), other.amount.as_integer()) {
@@ -231,6 +257,17 @@ impl Quantity {
             (Some(amount), Some(unit)) => amount % unit == 0,
             (None, _) => self.is_zero(),
         }
+    }
+
+    /// The amount in billionths, which are exact; none if there are more than an `i128` holds.
+    pub fn nanos(&self) -> Option<i128> {
+        if self.is_zero() {
+            return Some(0);
+        }
+        let mut amount = self.amount.clone();
+        amount.exponent = amount.exponent.checked_sub(NANO)?;
+        let nanos = i128::try_from(amount.as_integer()?).ok()?;
+        Some(if self.amount.negative { -nanos } else { nanos })
     }
 
     /// The nearest floating-point number, for ratios.

@@ -47,7 +47,8 @@ impl Op {
         Op::Check { key: key.into(), expect }
     }
 
-    pub(crate) fn key(&self) -> &Bytes {
+    /// The key that it is about.
+    pub fn key(&self) -> &Bytes {
         match self {
             Op::Put { key, .. } | Op::Delete { key, .. } | Op::Check { key, .. } => key,
         }

@@ -7,7 +7,7 @@ const OBSERVED: &str = include_str!("../../tests/data/observed.jsonl");
 
 /// A source of random choices that a seed decides.
 pub struct Input {
-    state: u64,
+    random: fastrand::Rng,
 }
 
 /// Messages, each with a field.
@@ -33,22 +33,11 @@ const MESSAGES: [(&str, &str); 17] = [
 
 impl Input {
     pub fn new(seed: u64) -> Input {
-        Input {
-            state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd1b5_4a32_d192_ed03,
-        }
-    }
-
-    /// The next random number (splitmix64).
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Input { random: fastrand::Rng::with_seed(seed) }
     }
 
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
+        self.random.usize(..limit.max(1))
     }
 
     pub fn pick<'t>(&mut self, choices: &[&'t str]) -> &'t str {

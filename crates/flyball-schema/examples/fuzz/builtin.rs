@@ -2,15 +2,18 @@
 
 use crate::input::Input;
 use flyball_schema::builtin::{
-    autoscaler, batch, budget, config_map, definition, event, lease, limit, namespace, network, node, pod, role,
-    secret, service, storage, typed, volume, warning, webhook, workload,
+    admission_policy, autoscaler, batch, budget, config_map, definition, event, flow_control, lease, limit, namespace,
+    network, node, pod, pod_security, priority, quota, role, secret, service, storage, typed, volume, warning, webhook,
+    workload,
 };
 use flyball_schema::kinds;
+use flyball_schema::policy::{CheckedType, type_check};
 use flyball_schema::violation::Violation;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Every function that warns.
-const WARNINGS: [fn(&Value) -> Vec<String>; 6] = [
+const WARNINGS: [fn(&Value) -> Vec<String>; 7] = [
+    warning::claim,
     warning::pod,
     warning::template,
     warning::cron_job,
@@ -20,7 +23,7 @@ const WARNINGS: [fn(&Value) -> Vec<String>; 6] = [
 ];
 
 /// Every default, and every conversion between versions.
-const CHANGES: [fn(&mut Value); 39] = [
+const CHANGES: [fn(&mut Value); 41] = [
     autoscaler::default,
     autoscaler::to_v1,
     autoscaler::to_v2,
@@ -30,6 +33,8 @@ const CHANGES: [fn(&mut Value); 39] = [
     event::default,
     event::to_core,
     event::to_new,
+    flow_control::default_flow,
+    flow_control::default_level,
     limit::default,
     namespace::default,
     network::default_endpoints,
@@ -37,23 +42,23 @@ const CHANGES: [fn(&mut Value); 39] = [
     network::default_policy,
     network::default_slice,
     node::default,
+    node::taint,
     pod::default,
     pod::default_spec,
     pod::default_template,
+    pod::tolerate,
+    priority::default,
     role::default_binding,
     secret::default,
     service::default,
     storage::default_claim,
     storage::default_class,
     storage::default_driver,
-    storage::default_flow,
-    storage::default_level,
     storage::default_node,
-    storage::default_priority,
     volume::default_claim,
     volume::default_volume,
     webhook::default_mutating,
-    webhook::default_policy_binding,
+    admission_policy::default_binding,
     webhook::default_validating,
     workload::default_daemon_set,
     workload::default_deployment,
@@ -63,19 +68,17 @@ const CHANGES: [fn(&mut Value); 39] = [
 ];
 
 /// What is written or taken back before a write.
-const PREPARES: [fn(&mut Value, Option<&Value>); 16] = [
+const PREPARES: [fn(&mut Value, Option<&Value>); 14] = [
     autoscaler::prepare,
     batch::prepare_job,
     definition::prepare,
     event::prepare,
     lease::prepare,
     namespace::prepare,
-    node::prepare,
     pod::prepare,
     role::prepare,
     service::prepare,
     storage::prepare_node,
-    volume::prepare_attributes,
     volume::prepare_claim,
     volume::prepare_volume,
     workload::prepare_daemon_set,
@@ -86,7 +89,9 @@ const PREPARES: [fn(&mut Value, Option<&Value>); 16] = [
 type Rule = fn(&Value, Option<&Value>) -> Vec<Violation>;
 
 /// The rules of objects.
-const RULES: [Rule; 23] = [
+const RULES: [Rule; 31] = [
+    admission_policy::validate_mutating_binding,
+    admission_policy::validate_validating_binding,
     autoscaler::validate,
     batch::validate_cron_job,
     batch::validate_job,
@@ -94,11 +99,15 @@ const RULES: [Rule; 23] = [
     config_map::validate,
     definition::validate,
     event::validate,
+    flow_control::validate_flow,
+    flow_control::validate_level,
     lease::validate,
     namespace::validate,
     network::validate_ingress,
     network::validate_policy,
     pod::validate,
+    priority::validate,
+    quota::validate,
     role::validate_binding,
     role::validate_cluster_binding,
     role::validate_cluster_role,
@@ -106,6 +115,8 @@ const RULES: [Rule; 23] = [
     secret::validate,
     service::validate,
     volume::validate_claim,
+    webhook::validate_mutating,
+    webhook::validate_validating,
     workload::validate_daemon_set,
     workload::validate_deployment,
     workload::validate_replica_set,
@@ -113,11 +124,12 @@ const RULES: [Rule; 23] = [
 ];
 
 /// The rules of statuses.
-const STATUS_RULES: [fn(&Value, &Value) -> Vec<Violation>; 9] = [
+const STATUS_RULES: [fn(&Value, &Value) -> Vec<Violation>; 10] = [
     autoscaler::validate_status,
     batch::validate_job_status,
     budget::validate_status,
     network::validate_ingress_status,
+    quota::validate_status,
     volume::validate_claim_status,
     workload::validate_daemon_set_status,
     workload::validate_deployment_status,
@@ -137,6 +149,7 @@ pub fn rules(input: &mut Input<'_>) {
     }
     limit::fill_pod(&live, &mut value.clone());
     drop((limit::broken(&live, &value, false), limit::broken(&live, &value, true)));
+    charges(input, &value, &live);
     for prepare in PREPARES {
         prepare(&mut value.clone(), None);
         prepare(&mut value.clone(), Some(&live));
@@ -152,6 +165,41 @@ pub fn rules(input: &mut Input<'_>) {
     for_kind(input, &mut object);
 }
 
+/// A write charged to a quota, and checked against the standards of a namespace.
+fn charges(input: &mut Input<'_>, object: &Value, other: &Value) {
+    let resources = [
+        ("", "pods"),
+        ("", "services"),
+        ("", "persistentvolumeclaims"),
+        ("", "secrets"),
+        ("g", "r"),
+    ];
+    let (group, plural) = resources[input.below(resources.len())];
+    let (resource, now) = (quota::Resource { group, plural }, jiff::Timestamp::UNIX_EPOCH);
+    let hard = json!({"pods": "1", "cpu": "1", "requests.cpu": "1", "services": "1", "count/r.g": "1", "secrets": "1"});
+    let counted = json!({"spec": object["spec"], "status": {"hard": hard, "used": hard}});
+    for old in [None, Some(other)] {
+        let write = quota::Write { resource, subresource: None, object, old, now };
+        drop((write.is_measured(), quota::charge(&[counted.clone(), other.clone()], &write)));
+    }
+    let mut total: quota::Amounts = [("pods".to_owned(), "0".parse().expect("zero is a quantity"))].into();
+    quota::add_usage(&mut total, resource, other, object, now);
+    drop((quota::to_value(&total), quota::includes(resource, other, object)));
+    drop((quota::matching(resource, total.keys()), volume::claim_class(object)));
+    volume::protect(&mut object.clone(), "f");
+    let (policy, _) = pod_security::Policy::of(other);
+    let offences = policy.enforce.offences(object);
+    drop((pod_security::details(&offences), pod_security::reasons(&offences)));
+    for level in [pod_security::Level::Baseline, pod_security::Level::Restricted] {
+        for version in [
+            pod_security::Version::Minor(input.below(40) as u32),
+            pod_security::Version::Latest,
+        ] {
+            drop(pod_security::Standard { level, version }.offences(object));
+        }
+    }
+}
+
 /// What the table of kinds alone says of a kind.
 fn for_kind(input: &mut Input<'_>, object: &mut Value) {
     let kinds = kinds::builtin();
@@ -160,8 +208,11 @@ fn for_kind(input: &mut Input<'_>, object: &mut Value) {
         drop(warnings(object));
     }
     if let Some(id) = resource.schema {
-        typed::fill_times(kinds.schemas.node(id), object);
-        drop(typed::validate(kinds.schemas.node(id), object, ""));
+        let node = kinds.schemas.node(id);
+        typed::fill_times(node, object);
+        drop(typed::validate(node, object, ""));
+        let (group, version, kind) = (&*resource.group, &*resource.version, &*resource.kind);
+        drop(type_check(object, &[CheckedType { group, version, kind, node }], Some(node)));
     }
     std::hint::black_box(namespace::has_finalizers(object));
 }

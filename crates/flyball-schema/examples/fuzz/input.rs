@@ -45,27 +45,21 @@ fn collect(value: &Value, corpus: &mut Corpus) {
 
 /// One seed's worth of input.
 pub struct Input<'a> {
-    state: u64,
+    random: fastrand::Rng,
     corpus: &'a Corpus,
 }
 
 impl<'a> Input<'a> {
     pub fn new(seed: u64, corpus: &'a Corpus) -> Input<'a> {
-        Input {
-            state: seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37,
-            corpus,
-        }
+        Input { random: fastrand::Rng::with_seed(seed), corpus }
     }
 
     pub fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.random.u64(..)
     }
 
     pub fn below(&mut self, count: usize) -> usize {
-        (self.next() % count.max(1) as u64) as usize
+        self.random.usize(..count.max(1))
     }
 
     /// A text of the corpus, as it is or damaged.

@@ -160,6 +160,7 @@ fn apply(input: &mut Input<'_>) {
         drop((managed_fields::text(fields), managed_fields::is_in_order(fields)));
         managed_fields::keep_timestamps(&config, &mut new);
         drop(managed_fields::extract(node, &new, manager, None));
+        drop(managed_fields::merge_configuration(node, &new, &config));
         live = applied.ok().flatten().or(Some(new));
     }
 }

@@ -93,7 +93,14 @@ pub fn to_v2(autoscaler: &mut Value) {
     }
     autoscaler["apiVersion"] = "autoscaling/v2".into();
     default(autoscaler);
-    fill(at(autoscaler, "status"), "currentMetrics", Value::Null);
+    let status = at(autoscaler, "status");
+    fill(status, "currentMetrics", Value::Null);
+    // v1 always shows the number of replicas, v2 only if there are any.
+    if status["currentReplicas"] == 0
+        && let Some(members) = status.as_object_mut()
+    {
+        members.remove("currentReplicas");
+    }
 }
 
 /// The autoscaler as v2, which validation expects.

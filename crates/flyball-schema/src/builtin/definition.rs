@@ -1,13 +1,13 @@
 //! CustomResourceDefinitions as objects. The kinds that they define are handled by `definition`.
 
-use super::{at, fill, set};
+use super::{at, fill, set, within};
 use crate::definition;
 use crate::metadata;
 use crate::names::NameRule;
 use crate::violation::Violation;
 use serde_json::{Value, json};
 
-/// Sets the names that follow from the kind, and the conversion strategy `None`.
+/// Sets the names that follow from the kind, the conversion strategy `None`, and the port of a conversion webhook.
 // apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go
 pub fn default(definition: &mut Value) {
     let spec = at(definition, "spec");
@@ -17,6 +17,13 @@ pub fn default(definition: &mut Value) {
         fill(names, "listKind", format!("{kind}List"));
     }
     fill(spec, "conversion", json!({"strategy": "None"}));
+    let webhook = within(at(spec, "conversion"), "webhook");
+    let service = webhook
+        .and_then(|webhook| within(webhook, "clientConfig"))
+        .and_then(|it| within(it, "service"));
+    if let Some(service) = service {
+        fill(service, "port", 443);
+    }
 }
 
 /// Sets the initial status of a new definition, and adds the storage version to `storedVersions`.

@@ -17,10 +17,7 @@ pub fn default(node: &mut Value) {
 
 /// Adds the not-ready taint to a new node.
 // plugin/pkg/admission/nodetaint/admission.go
-pub fn prepare(node: &mut Value, live: Option<&Value>) {
-    if live.is_some() {
-        return;
-    }
+pub fn taint(node: &mut Value) {
     const KEY: &str = "node.kubernetes.io/not-ready";
     let spec = at(node, "spec");
     fill(spec, "taints", json!([]));

@@ -72,28 +72,28 @@ fn share_account(spec: &mut Value) {
     }
 }
 
-/// Sets the fields that upstream sets in admission, and the initial status of a new pod.
-// plugin/pkg/admission: serviceaccount, priority, defaulttolerationseconds
+/// Sets the initial status of a new pod.
 pub fn prepare(pod: &mut Value, live: Option<&Value>) {
-    let spec = at(pod, "spec");
-    tolerate(spec);
     if live.is_some() {
         return;
     }
+    let spec = at(pod, "spec");
     if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
         spec["terminationGracePeriodSeconds"] = 1.into();
     }
     let quality = quality::of(&pod["spec"]);
     let spec = at(pod, "spec");
-    fill(spec, "serviceAccountName", "default");
     share_account(spec);
-    fill(spec, "priority", 0);
-    fill(spec, "preemptionPolicy", "PreemptLowerPriority");
     let is_gated = spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
     pod["status"] = json!({"phase": "Pending", "qosClass": quality});
     if is_gated {
         pod["status"]["conditions"] = json!([gated(meta::text(pod, "creationTimestamp"))]);
     }
+}
+
+/// Whether nothing is requested for a pod.
+pub(super) fn is_best_effort(pod: &Value) -> bool {
+    quality::of(&pod["spec"]) == "BestEffort"
 }
 
 /// The `PodScheduled` condition of a pod with scheduling gates.
@@ -109,7 +109,10 @@ fn gated(since: &str) -> Value {
     })
 }
 
-fn tolerate(spec: &mut Value) {
+/// Adds the tolerations that every pod has, unless it has its own.
+// plugin/pkg/admission/defaulttolerationseconds/admission.go
+pub fn tolerate(pod: &mut Value) {
+    let spec = at(pod, "spec");
     fill(spec, "tolerations", json!([]));
     let Some(tolerations) = spec["tolerations"].as_array_mut() else {
         return;

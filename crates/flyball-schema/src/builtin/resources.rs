@@ -108,7 +108,7 @@ fn container_amount(name: &str, spot: &Spot<'_>, found: &mut Found) {
     amount(name, spot, found);
 }
 
-fn known_name(name: &str, spot: &Spot<'_>, found: &mut Found) {
+pub(super) fn known_name(name: &str, spot: &Spot<'_>, found: &mut Found) {
     let wrong = names::qualified_name(name);
     wrong.iter().for_each(|why| spot.invalid_as(found, name, why));
     let standard = STANDARD.contains(&name) || name.starts_with(HUGE) || name.starts_with("requests.hugepages-");
@@ -169,10 +169,10 @@ fn huge_pages_need_others(spot: &Spot<'_>, found: &mut Found) {
     }
 }
 
-fn is_native(name: &str) -> bool {
+pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-fn is_extended(name: &str) -> bool {
+pub(super) fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty()
 }

@@ -101,6 +101,10 @@ impl<'a> Spot<'a> {
         found.push(Violation::forbidden(self.path(), why));
     }
 
+    pub(super) fn internal(&self, found: &mut Found, why: &str) {
+        found.push(Violation::internal(self.path(), why));
+    }
+
     pub(super) fn invalid(&self, found: &mut Found, why: &str) {
         self.invalid_as(found, self.value.clone(), why);
     }

@@ -1,4 +1,4 @@
-//! Defaults of kinds with few fields: StorageClass, CSIDriver, CSINode, PriorityClass, FlowSchema, ResourceClaim.
+//! Defaults of kinds with few fields: StorageClass, CSIDriver, CSINode, ResourceClaim.
 
 use super::{at, fill, fill_zero, items, within};
 use serde_json::{Value, json};
@@ -20,25 +20,6 @@ pub fn default_driver(driver: &mut Value) {
     fill(spec, "volumeLifecycleModes", json!(["Persistent"]));
     fill(spec, "requiresRepublish", false);
     fill(spec, "seLinuxMount", false);
-}
-
-/// Sets the defaults of a PriorityClass.
-pub fn default_priority(class: &mut Value) {
-    fill(class, "preemptionPolicy", "PreemptLowerPriority");
-}
-
-/// Sets the defaults of a FlowSchema.
-pub fn default_flow(flow: &mut Value) {
-    fill_zero(at(flow, "spec"), "matchingPrecedence", 1000);
-}
-
-/// Sets the defaults of a PriorityLevelConfiguration.
-// pkg/apis/flowcontrol/v1/defaults.go
-pub fn default_level(level: &mut Value) {
-    if let Some(limited) = within(at(level, "spec"), "limited") {
-        fill(limited, "nominalConcurrencyShares", 30);
-        fill(limited, "lendablePercent", 0);
-    }
 }
 
 /// Writes absent drivers and topology keys of a CSINode as `null`, as Go does.

@@ -25,7 +25,14 @@ pub fn default_volume(object: &mut Value) {
     }
 }
 
-/// Sets the initial phase of a new claim and its in-use protection finalizer.
+/// The class of a claim: the annotation takes precedence over the field that replaced it.
+// component-helpers/storage/volume/helpers.go, GetPersistentVolumeClaimClass
+pub fn claim_class(claim: &Value) -> Option<&str> {
+    let annotation = claim["metadata"]["annotations"].get("volume.beta.kubernetes.io/storage-class");
+    annotation.or_else(|| claim["spec"].get("storageClassName"))?.as_str()
+}
+
+/// Sets the initial phase of a new claim.
 pub fn prepare_claim(object: &mut Value, live: Option<&Value>) {
     if live.is_none() {
         drop_unknown_source(at(object, "spec"));
@@ -33,7 +40,6 @@ pub fn prepare_claim(object: &mut Value, live: Option<&Value>) {
     normalize_source(at(object, "spec"));
     if live.is_none() {
         object["status"] = json!({"phase": "Pending"});
-        protect(object, "kubernetes.io/pvc-protection");
     }
 }
 
@@ -75,25 +81,18 @@ fn normalize_source(spec: &mut Value) {
     }
 }
 
-/// Sets the initial phase of a new volume and its in-use protection finalizer.
+/// Sets the initial phase of a new volume.
 // pkg/registry/core/persistentvolume/strategy.go: the phase begins when the volume does
 pub fn prepare_volume(object: &mut Value, live: Option<&Value>) {
     if live.is_none() {
         let since = meta::text(object, "creationTimestamp").to_owned();
         set(object, "status", json!({"phase": "Pending", "lastPhaseTransitionTime": since}));
-        protect(object, "kubernetes.io/pv-protection");
     }
 }
 
-/// Adds the in-use protection finalizer to a new VolumeAttributesClass.
-pub fn prepare_attributes(object: &mut Value, live: Option<&Value>) {
-    if live.is_none() {
-        protect(object, "kubernetes.io/vac-protection");
-    }
-}
-
+/// Adds a finalizer to an object that lacks it.
 // plugin/pkg/admission/storage/storageobjectinuseprotection
-fn protect(object: &mut Value, finalizer: &str) {
+pub fn protect(object: &mut Value, finalizer: &str) {
     if !meta::finalizers(object).contains(&finalizer) {
         let finalizers = metadata_mut(object).entry("finalizers").or_insert_with(|| json!([]));
         if let Some(finalizers) = finalizers.as_array_mut() {

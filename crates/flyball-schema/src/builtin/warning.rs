@@ -8,24 +8,42 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+/// Annotations that nothing acts on any more, and the fields that replaced them.
+const RETIRED: [(&str, &str); 3] = [
+    (
+        "scheduler.alpha.kubernetes.io/critical-pod",
+        "non-functional in v1.16+; use the \"priorityClassName\" field instead",
+    ),
+    (
+        "security.alpha.kubernetes.io/sysctls",
+        "non-functional in v1.11+; use the \"sysctls\" field instead",
+    ),
+    (
+        "security.alpha.kubernetes.io/unsafe-sysctls",
+        "non-functional in v1.11+; use the \"sysctls\" field instead",
+    ),
+];
+const SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+
 /// Warnings of a pod.
 pub fn pod(pod: &Value) -> Vec<String> {
-    pod_spec(&Spot::root(pod).field("spec"))
+    pod_like(&Spot::root(pod))
 }
 
 /// Warnings of a kind with a pod template in its spec.
 pub fn template(object: &Value) -> Vec<String> {
-    pod_spec(&Spot::root(object).field("spec").field("template").field("spec"))
+    pod_like(&Spot::root(object).field("spec").field("template"))
 }
 
 /// Warnings of a CronJob.
 pub fn cron_job(object: &Value) -> Vec<String> {
     let root = Spot::root(object);
     let spec = root.field("spec");
-    pod_spec(&spec.field("jobTemplate").field("spec").field("template").field("spec"))
+    pod_like(&spec.field("jobTemplate").field("spec").field("template"))
 }
 
-fn pod_spec(spec: &Spot<'_>) -> Vec<String> {
+fn pod_like(pod: &Spot<'_>) -> Vec<String> {
+    let spec = pod.field("spec");
     let mut odd = Vec::new();
     for constraint in spec.field("topologySpreadConstraints").items() {
         let selector = constraint.field("labelSelector");
@@ -33,6 +51,13 @@ fn pod_spec(spec: &Spot<'_>) -> Vec<String> {
             odd.push(format!("{}: a null labelSelector results in matching no pod", selector.path()));
         }
     }
+    let metadata = pod.field("metadata");
+    let annotations = metadata.field("annotations");
+    let retired = |key: &str, why: &str| {
+        let annotation = annotations.key(key);
+        annotation.is_set().then(|| format!("{}: {why}", annotation.path()))
+    };
+    odd.extend(RETIRED.iter().filter_map(|(key, why)| retired(key, why)));
     for secret in spec.field("imagePullSecrets").items() {
         let name = secret.field("name");
         if name.text().is_empty() {
@@ -46,8 +71,18 @@ fn pod_spec(spec: &Spot<'_>) -> Vec<String> {
             odd.push(format!("{}: deprecated in v1.11, and disabled by default in v1.33+", repository.path()));
         }
     }
+    let has_profile = |owner: &Spot<'_>| owner.field("securityContext").field("seccompProfile").is_set();
+    if !has_profile(&spec) {
+        odd.extend(retired("seccomp.security.alpha.kubernetes.io/pod", SECCOMP));
+    }
     for list in ["initContainers", "containers"] {
-        spec.field(list).items().for_each(|container| odd.extend(fractions(&container)));
+        for container in spec.field(list).items() {
+            if !has_profile(&container) {
+                let name = container.field("name").text();
+                odd.extend(retired(&format!("container.seccomp.security.alpha.kubernetes.io/{name}"), SECCOMP));
+            }
+            odd.extend(fractions(&container));
+        }
     }
     odd
 }
@@ -63,19 +98,38 @@ fn empty_projection(volume: &Spot<'_>) -> Option<String> {
 /// Warns of fractional bytes.
 fn fractions(container: &Spot<'_>) -> Vec<String> {
     let mut odd = Vec::new();
-    for kind in ["requests", "limits"] {
-        let resources = container.field("resources");
-        let amounts = resources.field(kind);
-        for name in ["memory", "ephemeral-storage"] {
+    let resources = container.field("resources");
+    for name in ["memory", "ephemeral-storage"] {
+        for kind in ["limits", "requests"] {
+            let amounts = resources.field(kind);
             let amount = amounts.key(name);
-            if let Some(quantity) = quantity(amount.value).filter(|quantity| !quantity.is_whole()) {
-                let shown = quantity.to_string();
-                odd.push(format!(
-                    "{}: fractional byte value {shown:?} is invalid, must be an integer",
-                    amount.path()
-                ));
-            }
+            odd.extend(fraction(&amount));
         }
+    }
+    odd
+}
+
+fn fraction(amount: &Spot<'_>) -> Option<String> {
+    let quantity = quantity(amount.value).filter(|quantity| !quantity.is_whole())?.to_string();
+    Some(format!(
+        "{}: fractional byte value {quantity:?} is invalid, must be an integer",
+        amount.path()
+    ))
+}
+
+/// Warnings of a claim.
+// pkg/api/persistentvolumeclaim/util.go, GetWarningsForPersistentVolumeClaim
+pub fn claim(claim: &Value) -> Vec<String> {
+    let root = Spot::root(claim);
+    let (metadata, spec) = (root.field("metadata"), root.field("spec"));
+    let annotations = metadata.field("annotations");
+    let class = annotations.key("volume.beta.kubernetes.io/storage-class");
+    let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+    let mut odd: Vec<String> = class.is_set().then(|| format!("{}: {why}", class.path())).into_iter().collect();
+    let resources = spec.field("resources");
+    for list in ["requests", "limits"] {
+        let amounts = resources.field(list);
+        odd.extend(fraction(&amounts.key("storage")));
     }
     odd
 }

@@ -1,6 +1,7 @@
-//! How objects are converted between versions. Only `None` is supported yet; a webhook is refused by name.
+//! How objects are converted between versions: not at all, or by a webhook.
 
 use super::{items, text};
+use crate::client_config;
 use crate::names::dns1035_label;
 use crate::violation::Violation;
 use serde_json::Value;
@@ -39,14 +40,10 @@ fn webhook(webhook: &Value) -> Vec<Violation> {
     let path = format!("{PATH}.webhookClientConfig");
     if config.is_null() {
         found.push(Violation::required(path, "required when strategy is set to Webhook"));
-    } else if config["url"].is_null() == config["service"].is_null() {
-        found.push(Violation::required(path, "exactly one of url or service is required"));
+    } else {
+        found.extend(client_config::validate(config, &path));
     }
     found.extend(review_versions(webhook));
-    if found.is_empty() {
-        let detail = "conversion webhooks are not supported by this server yet";
-        found.push(Violation::forbidden(format!("{PATH}.strategy"), detail));
-    }
     found
 }
 

@@ -16,8 +16,13 @@ pub(super) fn declare(env: Env) -> Env {
 }
 
 pub(super) fn declare_authorizer(env: Env) -> Env {
+    let resource_check = Type::object("kubernetes.authorization.ResourceCheck");
+    declare_authorizer_alone(env).variable("authorizer.requestResource", resource_check)
+}
+
+/// Declares `authorizer` without `authorizer.requestResource`.
+pub(super) fn declare_authorizer_alone(env: Env) -> Env {
     env.variable("authorizer", Type::object("kubernetes.authorization.Authorizer"))
-        .variable("authorizer.requestResource", Type::object("kubernetes.authorization.ResourceCheck"))
 }
 
 pub(super) fn declare_variables<'n>(env: Env, fields: impl IntoIterator<Item = (&'n str, Type)>) -> Env {

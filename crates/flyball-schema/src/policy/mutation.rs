@@ -40,7 +40,7 @@ impl Compiler {
     /// # Errors
     /// Why it is refused, in kube-apiserver's words.
     pub fn compile_patch(&self, text: &str, patch_type: PatchType) -> Result<Expression, String> {
-        self.compile_in(&declare(self.env.clone()), text, &[patch_type.result()])
+        self.compile_in(&declare(self.complete_env()), text, &[patch_type.result()])
     }
 }
 

@@ -1,7 +1,7 @@
 //! What expressions of admission may say, and what they cost.
 
 use super::*;
-use flyball_cel::Decision;
+
 use serde_json::json;
 
 fn evaluate(compiler: &Compiler, input: Input<'_>, text: &str) -> Result<Value, String> {

@@ -113,16 +113,7 @@ impl Decimal {
 
     /// The sum of two sizes that have one sign, if their digits lie near each other.
     pub(super) fn plus(&self, other: &Decimal) -> Option<Decimal> {
-        const FARTHEST: i32 = 64;
-        let exponent = self.exponent.min(other.exponent);
-        let shifted = |number: &Decimal| {
-            let zeros = number.exponent.checked_sub(exponent).filter(|zeros| *zeros <= FARTHEST)?;
-            let mut digits = number.digits.clone();
-            digits.extend((0..zeros).map(|_| 0));
-            digits.reverse();
-            Some(digits)
-        };
-        let (one, another) = (shifted(self)?, shifted(other)?);
+        let (one, another, exponent) = self.aligned(other)?;
         let (mut digits, mut carry) = (Vec::new(), 0);
         for place in 0..one.len().max(another.len()) {
             let sum = one.get(place).unwrap_or(&0) + another.get(place).unwrap_or(&0) + carry;
@@ -132,6 +123,36 @@ impl Decimal {
         digits.extend((carry > 0).then_some(carry));
         digits.reverse();
         Some(Decimal { negative: self.negative, digits, exponent })
+    }
+
+    /// The difference to a smaller number, neither of them negative, if their digits lie near each other.
+    pub(super) fn minus(&self, other: &Decimal) -> Option<Decimal> {
+        let (one, another, exponent) = self.aligned(other)?;
+        let (mut digits, mut borrow) = (Vec::new(), 0);
+        for (place, digit) in one.iter().enumerate() {
+            let taken = another.get(place).unwrap_or(&0) + borrow;
+            borrow = u8::from(*digit < taken);
+            digits.push(digit + 10 * borrow - taken);
+        }
+        while digits.last() == Some(&0) {
+            digits.pop();
+        }
+        digits.reverse();
+        Some(Decimal { negative: false, digits, exponent })
+    }
+
+    /// The digits of both numbers, the least significant first, and their common exponent.
+    fn aligned(&self, other: &Decimal) -> Option<(Vec<u8>, Vec<u8>, i32)> {
+        const FARTHEST: i32 = 64;
+        let exponent = self.exponent.min(other.exponent);
+        let shifted = |number: &Decimal| {
+            let zeros = number.exponent.checked_sub(exponent).filter(|zeros| *zeros <= FARTHEST)?;
+            let mut digits = number.digits.clone();
+            digits.extend((0..zeros).map(|_| 0));
+            digits.reverse();
+            Some(digits)
+        };
+        Some((shifted(self)?, shifted(other)?, exponent))
     }
 
     fn cmp_size(&self, other: &Decimal) -> Ordering {

@@ -10,7 +10,7 @@ const SEEDS: u64 = 25;
 #[test]
 fn applying_again_changes_nothing() {
     for seed in 0..SEEDS {
-        let mut random = Random(seed);
+        let mut random = Random(fastrand::Rng::with_seed(seed));
         let mut live = None;
         for step in 0..6 {
             let manager = ["one", "two", "three"][random.below(3)];
@@ -26,7 +26,7 @@ fn applying_again_changes_nothing() {
 #[test]
 fn entries_are_written_as_they_were_read() {
     for seed in 0..SEEDS {
-        let mut random = Random(seed);
+        let mut random = Random(fastrand::Rng::with_seed(seed));
         let mut live = None;
         for manager in ["one", "two", "three"] {
             let config = configuration(&mut random);
@@ -42,7 +42,7 @@ fn entries_are_written_as_they_were_read() {
 #[test]
 fn what_was_applied_can_be_read_back_and_applied_again() {
     for seed in 0..SEEDS {
-        let mut random = Random(seed);
+        let mut random = Random(fastrand::Rng::with_seed(seed));
         let config = configuration(&mut random);
         let live = managed_fields::apply(&request(None, "one"), &config, false).unwrap().unwrap();
         let mut extracted = managed_fields::extract(deployment(), &live, "one", None).unwrap();
@@ -55,7 +55,7 @@ fn what_was_applied_can_be_read_back_and_applied_again() {
 #[test]
 fn an_owner_that_lets_go_of_everything_leaves_what_others_own() {
     for seed in 0..SEEDS {
-        let mut random = Random(seed);
+        let mut random = Random(fastrand::Rng::with_seed(seed));
         let (first, second) = (configuration(&mut random), configuration(&mut random));
         let nothing = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}});
         let apply = |live: &Value, manager: &str, config: &Value| {
@@ -78,7 +78,7 @@ fn an_owner_that_lets_go_of_everything_leaves_what_others_own() {
 #[test]
 fn no_json_is_too_strange() {
     for seed in 0..SEEDS {
-        let mut random = Random(seed);
+        let mut random = Random(fastrand::Rng::with_seed(seed));
         let mut live = configuration(&mut random);
         live["metadata"]["uid"] = json!("1");
         live["metadata"]["managedFields"] = anything(&mut random, 4);
@@ -94,15 +94,12 @@ fn no_json_is_too_strange() {
     }
 }
 
-/// Numbers that follow from a seed (SplitMix64).
-struct Random(u64);
+/// Numbers that follow from a seed.
+struct Random(fastrand::Rng);
 
 impl Random {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
+        self.0.usize(..limit)
     }
 }
 

@@ -14,7 +14,7 @@ fn for_all(check: impl Fn(&str, Node<'_>, &mut Random)) {
         let Some(id) = resource.schema else { continue };
         for seed in 0..SEEDS {
             let name = format!("{}, seed {seed}", resource.kind);
-            check(&name, kinds.schemas.node(id), &mut Random(seed));
+            check(&name, kinds.schemas.node(id), &mut Random(fastrand::Rng::with_seed(seed)));
         }
     }
 }
@@ -56,19 +56,15 @@ fn bytes_that_were_changed_are_read_or_refused() {
     });
 }
 
-struct Random(u64);
+struct Random(fastrand::Rng);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.u64(..)
     }
 
     fn below(&mut self, count: usize) -> usize {
-        (self.next() % count as u64) as usize
+        self.0.usize(..count)
     }
 
     /// What Go would write as JSON: what is no pointer is there where its zero is written, else only where it is not zero.

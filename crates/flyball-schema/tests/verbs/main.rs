@@ -5,6 +5,7 @@ mod decoding;
 mod depth;
 mod names;
 mod patches;
+mod policies;
 mod properties;
 mod quantities;
 mod random;

@@ -11,7 +11,7 @@ const SEEDS: u64 = 200;
 #[test]
 fn defaulting_again_changes_nothing() {
     for seed in 0..SEEDS {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (schema, structural) = schema(&mut random, seed);
         let mut once = object(&mut random, 4);
         default::default(structural.node(), &mut once);
@@ -24,7 +24,7 @@ fn defaulting_again_changes_nothing() {
 #[test]
 fn pruning_again_finds_nothing() {
     for seed in 0..SEEDS {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (schema, structural) = schema(&mut random, seed);
         let mut object = object(&mut random, 4);
         prune::prune(structural.node(), &mut object);
@@ -37,7 +37,7 @@ fn pruning_again_finds_nothing() {
 #[test]
 fn what_was_defaulted_is_not_pruned() {
     for seed in 0..SEEDS {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (schema, structural) = schema(&mut random, seed);
         let mut object = object(&mut random, 4);
         prune::prune(structural.node(), &mut object);
@@ -57,7 +57,7 @@ fn built_in_kinds_are_defaulted_once_and_never_panic() {
         builtin::network::default_policy,
     ];
     for seed in 0..SEEDS {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         for fill in kinds {
             let mut once = json!({"metadata": {"name": "a"}, "spec": pod(&mut random)});
             fill(&mut once);
@@ -71,7 +71,7 @@ fn built_in_kinds_are_defaulted_once_and_never_panic() {
 #[test]
 fn a_schema_that_was_written_and_read_back_says_the_same() {
     for seed in 0..SEEDS / 4 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (schema, structural) = schema(&mut random, seed);
         let written = structural.to_schema();
         let again = crd::read(&written, "schema", Status::Plain);

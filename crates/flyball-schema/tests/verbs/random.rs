@@ -192,16 +192,16 @@ pub fn fitting(random: &mut Random, schema: &Value, depth: usize) -> Value {
 }
 
 /// Marsaglia's xorshift.
-pub struct Random(pub u64);
+pub struct Random(fastrand::Rng);
 
 impl Random {
+    /// Begins the sequence of a seed.
+    pub fn new(seed: u64) -> Random {
+        Random(fastrand::Rng::with_seed(seed))
+    }
+
     /// A number under a bound.
     pub fn below(&mut self, bound: usize) -> usize {
-        let mut state = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678_9abc_def1);
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        self.0 = state;
-        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
+        self.0.usize(..bound)
     }
 }

@@ -14,7 +14,7 @@ fn deployment() -> Node<'static> {
 #[test]
 fn merging_the_difference_of_two_objects_gives_the_second() {
     for seed in 0..SEEDS {
-        let mut random = Random(seed);
+        let mut random = Random(fastrand::Rng::with_seed(seed));
         let (original, modified) = (random.object(), random.object());
         let patch = strategic_merge::diff(&original, &modified, deployment()).expect("both are well formed");
         let mut merged = original.clone();
@@ -33,14 +33,11 @@ fn a_null_in_a_list_is_refused() {
     assert!(matches!(merged, Err(MergeError::Unfit(_))), "{merged:?}");
 }
 
-struct Random(u64);
+struct Random(fastrand::Rng);
 
 impl Random {
     fn below(&mut self, count: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % count
+        self.0.u64(..count)
     }
 
     /// Some of these, in any order.

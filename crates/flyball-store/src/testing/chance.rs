@@ -1,35 +1,29 @@
 //! Random choices that a seed repeats.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
-/// A sequence of choices (splitmix64).
+/// A sequence of choices.
 pub struct Chance {
     /// The seed that repeats the sequence.
     pub seed: u64,
-    state: u64,
+    random: fastrand::Rng,
 }
 
 impl Chance {
     /// Begins the sequence of a seed.
     pub fn new(seed: u64) -> Chance {
-        Chance { seed, state: seed }
+        Chance { seed, random: fastrand::Rng::with_seed(seed) }
     }
 
     /// Takes the seed from `FLYBALL_SEED`, or any.
     pub fn from_environment() -> Chance {
         Chance::new(match std::env::var("FLYBALL_SEED") {
             Ok(text) => text.parse().expect("FLYBALL_SEED is a number"),
-            Err(_) => RandomState::new().build_hasher().finish(),
+            Err(_) => fastrand::u64(..),
         })
     }
 
     /// Chooses a number below another.
     pub fn below(&mut self, end: usize) -> usize {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % end as u64) as usize
+        self.random.usize(..end)
     }
 
     /// Returns `true` once in `times` calls, on average.

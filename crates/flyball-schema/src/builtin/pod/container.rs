@@ -98,7 +98,7 @@ fn validate(container: &Spot<'_>, shape: &Shape<'_>, found: &mut Found) {
     surely_one_of(&container.field("imagePullPolicy"), &PULL_POLICIES, found);
     resources::validate_container(&container.field("resources"), found);
     resize_policy(&container.field("resizePolicy"), shape, found);
-    security::validate_container(&container.field("securityContext"), found);
+    security::validate_container(&container.field("securityContext"), shape.spec, found);
 }
 
 fn unique_name(container: &Spot<'_>, names: &mut HashSet<String>, found: &mut Found) {

@@ -29,13 +29,16 @@ const CONTAINER_FIELDS: [(&str, &str); 12] = [
 ];
 
 /// A container's `securityContext`.
-pub(super) fn validate_container(context: &Spot<'_>, found: &mut Found) {
+pub(super) fn validate_container(context: &Spot<'_>, spec: &Value, found: &mut Found) {
     if !context.is_set() {
         return;
     }
     id(&context.field("runAsUser"), found);
     id(&context.field("runAsGroup"), found);
     maybe_one_of(&context.field("procMount"), &["Default", "Unmasked"], found);
+    if context.field("procMount").text() == "Unmasked" && spec["hostUsers"] != false {
+        context.field("procMount").invalid(found, "`hostUsers` must be false to use `Unmasked`");
+    }
     seccomp(&context.field("seccompProfile"), found);
     no_escalation(context, found);
     windows::options(&context.field("windowsOptions"), found);

@@ -16,16 +16,16 @@ const DATE_BYTES: u64 = 12;
 
 /// The declared type of a value.
 #[derive(Debug)]
-pub(super) struct Declaration {
-    pub(super) kind: Kind,
+pub(crate) struct Declaration {
+    pub(crate) kind: Kind,
     /// The most code points, elements or entries that a value may have.
-    pub(super) max_elements: u64,
+    pub(crate) max_elements: u64,
     /// The fewest bytes that a value takes in JSON.
-    pub(super) min_bytes: u64,
+    pub(crate) min_bytes: u64,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Scalar(Type),
     List(Arc<Declaration>),
     Map(Arc<Declaration>),
@@ -131,7 +131,7 @@ fn declares_metadata(props: Props<'_>) -> bool {
 
 impl Declaration {
     /// The type in expressions. Objects are named after their place below `name`, and declared in the environment.
-    pub(super) fn declare_in(&self, mut env: Env, name: &str) -> (Env, Type) {
+    pub(crate) fn declare_in(&self, mut env: Env, name: &str) -> (Env, Type) {
         match &self.kind {
             Kind::Scalar(kind) => (env, kind.clone()),
             Kind::List(items) => {

@@ -29,7 +29,7 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// The name of a field in expressions; none if there is no way to write it.
-pub(super) fn escape(name: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.is_empty() || name.starts_with(|letter: char| letter.is_ascii_digit()) {
         return None;
     }
