@@ -2,7 +2,9 @@
 
 pub mod identity;
 pub mod kubeconfig;
+pub mod oidc;
 pub mod token;
+pub mod token_file;
 pub mod token_keys;
 pub mod user;
 pub mod x509;

@@ -47,7 +47,7 @@ async fn resource(mut request: ResourceRequest, body: RequestBody) -> Response {
             Ok(encoder) => encoder,
             Err(status) => return output::refuse(&request.headers, &request.info.query, &status),
         };
-    let clock = request.server.clock();
+    let (clock, audit) = (request.server.clock(), request.audit.clone());
     let (result, warnings) = match request.target.verb.is_read_only() {
         true => (endpoints::handle(&request).await, request.warnings()),
         false => match read(body).await {
@@ -58,6 +58,9 @@ async fn resource(mut request: ResourceRequest, body: RequestBody) -> Response {
             Err(status) => (Err(status), Vec::new()),
         },
     };
+    if let Some(record) = audit {
+        record.response(&result);
+    }
     let mut response = encoder.respond(result, &clock);
     for warning in warnings {
         if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", go_text::quote(&warning))) {

@@ -78,6 +78,8 @@ pub(crate) enum Subresource {
     Binding,
     /// The eviction of a Pod.
     Eviction,
+    /// A token of a ServiceAccount.
+    Token,
 }
 
 impl Subresource {
@@ -90,6 +92,7 @@ impl Subresource {
             Subresource::Scale => Some("scale"),
             Subresource::Binding => Some("binding"),
             Subresource::Eviction => Some("eviction"),
+            Subresource::Token => Some("token"),
         }
     }
 }

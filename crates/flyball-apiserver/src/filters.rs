@@ -7,8 +7,8 @@ mod authentication;
 mod authorization;
 mod cache_control;
 mod impersonation;
-mod max_in_flight;
 mod panic_recovery;
+mod priority_and_fairness;
 mod request_deadline;
 mod request_info;
 
@@ -25,9 +25,6 @@ use http_body_util::combinators::UnsyncBoxBody;
 use std::convert::Infallible;
 use std::task::{Context, Poll};
 use tower::{Layer, Service, ServiceBuilder, service_fn};
-
-pub use audit::{AuditEvent, AuditSink, Stage};
-pub(crate) use max_in_flight::Limits;
 
 /// The body of a request in the pipeline.
 pub(crate) type RequestBody = UnsyncBoxBody<Bytes, tower::BoxError>;
@@ -50,7 +47,7 @@ pub(crate) async fn run(request: Request) -> Response {
         .layer(Filter(authentication::filter))
         .layer(Filter(audit::filter))
         .layer(Filter(impersonation::filter))
-        .layer(Filter(max_in_flight::filter))
+        .layer(Filter(priority_and_fairness::filter))
         .layer(Filter(authorization::filter))
         .service(service_fn(endpoint));
     let Ok(response) = pipeline.call(request).await;
@@ -124,6 +121,9 @@ fn context_mut(request: &mut Request) -> &mut RequestContext {
 
 /// The response to a request that a filter does not pass on.
 fn refuse(request: &Request, status: &Status) -> Response {
+    if let Some(record) = &context(request).audit {
+        record.refused(status);
+    }
     output::refuse(request.headers(), &context(request).info.query, status)
 }
 

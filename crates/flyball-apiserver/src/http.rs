@@ -1,7 +1,7 @@
 //! Transport: ports, TLS and connections. It knows no Kubernetes beyond the service that it serves.
 
 pub mod body;
-mod connection;
+pub(crate) mod connection;
 mod head_limits;
 pub mod request_body;
 pub mod serve;

@@ -2,6 +2,7 @@
 //! from the moment its definition is written. It opens no port by itself; `http::serve` does that.
 
 pub(crate) mod admission;
+pub mod audit;
 pub mod authn;
 pub(crate) mod authz;
 pub(crate) mod bootstrap;
@@ -13,8 +14,10 @@ pub(crate) mod dispatch;
 pub mod encoding;
 pub(crate) mod endpoints;
 pub mod filters;
+pub(crate) mod flow_control;
 pub mod health;
 pub mod http;
+pub(crate) mod internal;
 pub mod kinds;
 pub mod nonresource;
 pub mod openapi;
@@ -25,9 +28,11 @@ pub mod response;
 pub(crate) mod routing;
 pub mod server;
 pub mod status;
+pub(crate) mod store_index;
 pub(crate) mod subresources;
 pub mod version;
 pub(crate) mod watch_cache;
+pub mod webhook;
 pub(crate) mod writes;
 
 pub use crate::http::body::Body;

@@ -14,6 +14,7 @@ pub(crate) mod warn;
 use crate::crd::CrdSchemas;
 use crate::kinds::custom_resource::CUSTOM_RESOURCE;
 use crate::kinds::spec::{ResourceSpec, SubresourceEndpoint};
+use crate::registry::conversion::webhook::ConversionWebhook;
 use bytes::Bytes;
 use flyball_schema::crd::{Structural, Validator};
 use flyball_schema::kinds;
@@ -62,6 +63,8 @@ pub struct CrdVersion {
     pub status: bool,
     /// What the Warning header says of a deprecated version.
     pub deprecation_warning: Option<String>,
+    /// The webhook that converts between versions; none if only `apiVersion` changes.
+    pub(crate) conversion: Option<Arc<ConversionWebhook>>,
     /// Whether the definition is being deleted; watches continue when this changes.
     pub(crate) terminating: Arc<AtomicBool>,
     /// Whether the definition was removed or replaced, which ends watches.

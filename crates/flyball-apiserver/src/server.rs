@@ -1,5 +1,8 @@
 //! The API server: a value that handles requests. Its state is in the store; the registry is derived from it.
 
+use crate::admission;
+use crate::admission::policy::PolicyIndex;
+use crate::admission::webhook::Webhooks;
 use crate::authn::token_keys::TokenKeys;
 use crate::authn::user::User;
 use crate::authz::rbac::Rbac;
@@ -7,12 +10,14 @@ use crate::bootstrap;
 use crate::client::InProcessClient;
 use crate::clock::Clock;
 use crate::crd;
-use crate::filters::{self, Limits};
+use crate::filters;
+use crate::flow_control::FlowControl;
 use crate::http::body::Body;
 use crate::options::ServerOptions;
 use crate::registry::{Kind, Registry};
 use crate::status::Result;
 use crate::watch_cache::EncodedEventCache;
+use crate::webhook::{WebhookClient, WebhookServices};
 use crate::writes::Writes;
 use bytes::Bytes;
 use flyball_schema::kinds;
@@ -32,14 +37,17 @@ pub struct ApiServer(Arc<Inner>);
 pub(crate) struct Inner {
     store: Store,
     options: ServerOptions,
-    limits: Limits,
+    flow_control: FlowControl,
     writes: Writes,
     registry: Registry,
     rbac: Rbac,
+    policies: PolicyIndex,
     token_keys: OnceLock<Arc<TokenKeys>>,
     clock: Clock,
     frames: EncodedEventCache,
     crds: OnceLock<crd::Controller>,
+    webhooks: WebhookClient,
+    admission_webhooks: Webhooks,
 }
 
 impl ApiServer {
@@ -59,22 +67,29 @@ impl ApiServer {
     }
 
     pub(crate) async fn start_with(store: Store, options: ServerOptions) -> Result<ApiServer> {
+        admission::check_names(&options.disabled_admission_plugins)?;
         let registry = Registry::new(kinds::builtin().resources.iter().cloned().map(Kind::built_in));
+        let clock = Clock::start();
         let server = ApiServer(Arc::new(Inner {
+            webhooks: WebhookClient::new(store.clone(), clock),
             store,
-            limits: Limits::new(options.max_requests_in_flight, options.max_mutating_requests_in_flight),
+            flow_control: FlowControl::new(options.max_requests_in_flight),
             options,
             writes: Writes::default(),
             registry,
             rbac: Rbac::default(),
+            policies: PolicyIndex::default(),
             token_keys: OnceLock::new(),
-            clock: Clock::start(),
+            clock,
             frames: EncodedEventCache::default(),
             crds: OnceLock::new(),
+            admission_webhooks: Webhooks::default(),
         }));
         let crds = crd::start(&server).await?;
         server.0.crds.get_or_init(|| crds);
         bootstrap::seed(&server).await?;
+        server.flow_control().load(server.store()).await?;
+        drop(server.admission_webhooks().read(server.store()).await?);
         Ok(server)
     }
 
@@ -98,6 +113,11 @@ impl ApiServer {
         &self.0.rbac
     }
 
+    /// The admission policies that are in force.
+    pub(crate) fn policies(&self) -> &PolicyIndex {
+        &self.0.policies
+    }
+
     /// The keys of service account tokens.
     pub(crate) fn token_keys(&self) -> &TokenKeys {
         let given = || self.0.options.token_keys.clone().unwrap_or_else(|| Arc::new(TokenKeys::generate()));
@@ -109,14 +129,19 @@ impl ApiServer {
         self.0.clock
     }
 
+    /// The certificate of the authority that signed the server's certificate, in PEM; none inside a process.
+    pub fn root_ca(&self) -> Option<&str> {
+        self.0.options.root_ca.as_deref()
+    }
+
     /// The options that the server was started with.
     pub(crate) fn options(&self) -> &ServerOptions {
         &self.0.options
     }
 
-    /// The limits on requests in flight.
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.0.limits
+    /// The priority levels, and the requests that they handle.
+    pub(crate) fn flow_control(&self) -> &FlowControl {
+        &self.0.flow_control
     }
 
     /// The writes in progress.
@@ -132,6 +157,21 @@ impl ApiServer {
     /// The controller of CustomResourceDefinitions; none while the server starts.
     pub(crate) fn crds(&self) -> Option<&crd::Controller> {
         self.0.crds.get()
+    }
+
+    /// The webhook configurations that are in force.
+    pub(crate) fn admission_webhooks(&self) -> &Webhooks {
+        &self.0.admission_webhooks
+    }
+
+    /// The client of webhooks.
+    pub(crate) fn webhooks(&self) -> &WebhookClient {
+        &self.0.webhooks
+    }
+
+    /// The webhooks in this process, which are called without a socket.
+    pub fn webhook_services(&self) -> &WebhookServices {
+        self.0.webhooks.services()
     }
 
     /// Handles a request: it passes the filters, then its endpoint. The sender is anonymous, unless the request has an

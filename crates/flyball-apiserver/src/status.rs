@@ -2,7 +2,7 @@
 
 use flyball_schema::resource::Resource;
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Status {
     #[serde(rename = "apiVersion")]
     api_version: &'static str,
     metadata: ListMeta,
-    status: &'static str,
+    status: Outcome,
     /// The message for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -37,8 +37,14 @@ struct ListMeta {
     continue_: String,
 }
 
-/// Kubernetes' `StatusReason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+enum Outcome {
+    Success,
+    Failure,
+}
+
+/// Kubernetes' `StatusReason`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "each is the reason of its name")]
 pub enum Reason {
     Unauthorized,
@@ -59,10 +65,14 @@ pub enum Reason {
     InternalError,
     Expired,
     ServiceUnavailable,
+    /// A reason that a webhook gives.
+    #[serde(untagged)]
+    Other(Box<str>),
 }
 
 /// Kubernetes' `StatusDetails`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Details {
     /// The object's name.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -85,7 +95,8 @@ pub struct Details {
 }
 
 /// Kubernetes' `StatusCause`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Cause {
     /// The reason for programs, such as `FieldValueRequired`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -406,7 +417,7 @@ impl Status {
     /// A failure of any code and reason.
     pub fn failure(code: StatusCode, reason: Reason, message: impl Into<String>) -> Self {
         Self {
-            status: "Failure",
+            status: Outcome::Failure,
             message: message.into(),
             reason: Some(reason),
             code: code.as_u16(),
@@ -417,7 +428,7 @@ impl Status {
     /// A failure without a reason, as Kubernetes has some.
     pub fn without_reason(code: StatusCode, message: impl Into<String>) -> Self {
         Self {
-            status: "Failure",
+            status: Outcome::Failure,
             message: message.into(),
             code: code.as_u16(),
             ..Self::success()
@@ -434,7 +445,7 @@ impl Status {
             kind: "Status",
             api_version: "v1",
             metadata: ListMeta::default(),
-            status: "Success",
+            status: Outcome::Success,
             message: String::new(),
             reason: None,
             details: None,

@@ -1,13 +1,15 @@
 //! What watchers share of a change: its attributes for selectors, the converted object and the encoded line are made
 //! once, however many watchers there are.
 
-use crate::endpoints::filter::Attributes;
+use crate::endpoints::filter::{Attributes, Filter};
 use crate::registry::{Kind, object};
 use crate::response::{Change, WatchEvent};
+use crate::status::Result;
 use bytes::Bytes;
 use flyball_store::Event;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock};
+use tokio::sync::OnceCell;
 
 /// How many changes are kept, for watchers that are not quite as fast as the first.
 const MAX_EVENTS: usize = 256;
@@ -41,8 +43,10 @@ impl EncodedEventCache {
 pub(crate) struct CachedEvent {
     kind: Arc<Kind>,
     event: Arc<Event>,
-    last: OnceLock<Bytes>,
-    left: OnceLock<Option<Bytes>>,
+    /// The new state, or that in which the object was deleted, in the version of the kind.
+    last: OnceCell<Bytes>,
+    /// The state before, in the version of the kind.
+    previous: OnceCell<Option<Bytes>>,
     attributes: OnceLock<Option<Attributes>>,
     previous_attributes: OnceLock<Option<Attributes>>,
     lines: [OnceLock<Bytes>; 3],
@@ -53,8 +57,8 @@ impl CachedEvent {
         CachedEvent {
             kind,
             event,
-            last: OnceLock::new(),
-            left: OnceLock::new(),
+            last: OnceCell::new(),
+            previous: OnceCell::new(),
             attributes: OnceLock::new(),
             previous_attributes: OnceLock::new(),
             lines: Default::default(),
@@ -65,6 +69,24 @@ impl CachedEvent {
         Arc::ptr_eq(&self.kind, kind) && self.event.revision == event.revision && self.event.key == event.key
     }
 
+    /// Converts the change for the first watcher that needs it; the other methods read what is converted.
+    pub async fn convert(&self, filter: &Filter) -> Result<()> {
+        let (event, kind) = (&self.event, &self.kind);
+        self.last
+            .get_or_try_init(|| kind.convert_from_storage(&event.last, event.revision))
+            .await?;
+        let previous = || async {
+            match &event.previous {
+                Some(previous) => kind.convert_from_storage(&previous.value, previous.revision).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        if !filter.is_empty() {
+            self.previous.get_or_try_init(previous).await?;
+        }
+        Ok(())
+    }
+
     /// What selectors compare of the new state; none if the object was deleted.
     pub fn attributes(&self) -> Option<&Attributes> {
         let attributes = || self.event.value.is_some().then(|| Attributes::of(self.last()));
@@ -73,10 +95,7 @@ impl CachedEvent {
 
     /// What selectors compare of the state before; none if the object was created.
     pub fn previous_attributes(&self) -> Option<&Attributes> {
-        let attributes = || {
-            let previous = self.event.previous.as_ref()?;
-            Some(Attributes::of(self.kind.convert_from_storage(&previous.value, previous.revision)))
-        };
+        let attributes = || self.previous().map(Attributes::of);
         self.previous_attributes.get_or_init(attributes).as_ref()
     }
 
@@ -94,18 +113,25 @@ impl CachedEvent {
 
     /// The change as watchers see it whose selectors the object does not match any more: its last state that did.
     pub fn left(&self) -> Option<WatchEvent> {
-        let left = || {
-            let last = object::restamp(self.event.previous.as_ref()?, self.event.revision);
-            Some(self.kind.convert_from_storage(&last, self.event.revision))
+        let (stored, previous) = (self.event.previous.as_ref()?, self.previous()?);
+        let object = match previous == stored.value {
+            true => object::restamp(stored, self.event.revision),
+            false => {
+                let mut object = object::decode(&previous);
+                let version = self.event.revision.to_string().into();
+                object::metadata_mut(&mut object).insert("resourceVersion".into(), version);
+                object::encode_unstored(&object)
+            }
         };
-        let object = self.left.get_or_init(left).clone()?;
         Some(WatchEvent::new(Change::Deleted, object))
     }
 
-    /// The new state, or that in which the object was deleted, in the version of the kind.
     fn last(&self) -> Bytes {
-        let convert = || self.kind.convert_from_storage(&self.event.last, self.event.revision);
-        self.last.get_or_init(convert).clone()
+        self.last.get().cloned().expect("a change is converted before it is read")
+    }
+
+    fn previous(&self) -> Option<Bytes> {
+        self.previous.get().cloned().expect("a change is converted before it is read")
     }
 }
 
@@ -142,6 +168,7 @@ mod tests {
         let again = Arc::new((*event).clone());
 
         let (first, second) = (cache.get(&pods, &event), cache.get(&pods, &again));
+        first.convert(&Filter::default()).await.unwrap();
 
         assert!(Arc::ptr_eq(&first, &second));
         assert!(std::ptr::eq(first.attributes().unwrap(), second.attributes().unwrap()));

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use flyball_apiserver::audit::{AuditEvent, AuditSink, AuditUser, Stage};
 use flyball_apiserver::authn::identity::Authority;
 use flyball_apiserver::authn::kubeconfig::kubeconfig;
-use flyball_apiserver::filters::{AuditEvent, AuditSink, Stage};
 use flyball_apiserver::http::serve::{Config, ServeError, Serving, serve};
 use flyball_apiserver::{ApiServer, ServerOptions, User, version};
 use flyball_store::Store;
@@ -22,13 +22,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Keeps the users of requests, and panics at requests to `/panic`.
 #[derive(Default)]
-struct Users(Mutex<Vec<User>>);
+struct Users(Mutex<Vec<AuditUser>>);
 
 impl AuditSink for Users {
-    fn record(&self, event: &AuditEvent<'_>) {
+    fn record(&self, event: &AuditEvent) {
         if event.stage == Stage::RequestReceived {
-            assert_ne!(event.context.info.path, "/panic", "on purpose");
-            self.0.lock().unwrap().push(event.context.user.clone());
+            assert_ne!(event.request_uri, "/panic", "on purpose");
+            self.0.lock().unwrap().push(event.user.clone());
         }
     }
 }
@@ -89,7 +89,7 @@ async fn the_admin_is_let_in_and_known() {
 
     assert_eq!(client.apiserver_version().await.unwrap().git_version, version::git_version());
     let expected = User::new("admin", ["system:masters", "system:authenticated"]);
-    assert_eq!(*users.0.lock().unwrap(), [expected]);
+    assert_eq!(*users.0.lock().unwrap(), [AuditUser::from(&expected)]);
     assert!(get(&client, "/api").await.unwrap().contains(&serving.address().to_string()));
 }
 

@@ -2,13 +2,26 @@
 // apiserver/pkg/admission/chain.go
 
 use crate::admission::Attributes;
+use crate::admission::certificates::{CertificateRequester, CertificateSigning, CertificateSubjectRestriction};
 use crate::admission::escalation::EscalationCheck;
 use crate::admission::limit_ranger::LimitRanger;
 use crate::admission::namespace_lifecycle::NamespaceLifecycle;
+use crate::admission::pod_defaults::{DefaultTolerationSeconds, PodTopologyLabels, TaintNodesByCondition};
+use crate::admission::pod_security::PodSecurity;
+use crate::admission::policy::{MutatingAdmissionPolicy, PolicyAccess, ValidatingAdmissionPolicy};
 use crate::admission::priority::Priority;
+use crate::admission::resource_quota::ResourceQuota;
+use crate::admission::runtime_class::RuntimeClass;
 use crate::admission::service_account::ServiceAccount;
-use crate::status::Result;
+use crate::admission::storage::{
+    DefaultIngressClass, DefaultStorageClass, PersistentVolumeClaimResize, StorageObjectInUseProtection,
+};
+use crate::admission::webhook::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook};
+use crate::registry::object;
+use crate::status::{Result, Status};
+use flyball_schema::managed_fields;
 use futures::future::{BoxFuture, FutureExt, ready};
+use serde_json::Value;
 
 /// The plugins in upstream's order.
 // pkg/kubeapiserver/options/plugins.go, AllOrderedPlugins
@@ -16,8 +29,26 @@ static PLUGINS: &[&dyn Plugin] = &[
     &NamespaceLifecycle,
     &LimitRanger,
     &ServiceAccount,
+    &TaintNodesByCondition,
+    &PodSecurity,
     &Priority,
+    &DefaultTolerationSeconds,
+    &DefaultStorageClass,
+    &StorageObjectInUseProtection,
+    &PersistentVolumeClaimResize,
+    &RuntimeClass,
+    &CertificateSigning,
+    &CertificateSubjectRestriction,
+    &DefaultIngressClass,
+    &PodTopologyLabels,
+    &MutatingAdmissionPolicy,
+    &MutatingAdmissionWebhook,
+    &CertificateRequester,
     &EscalationCheck,
+    &PolicyAccess,
+    &ValidatingAdmissionPolicy,
+    &ValidatingAdmissionWebhook,
+    &ResourceQuota,
     #[cfg(test)]
     &tests::Recorder,
 ];
@@ -25,6 +56,12 @@ static PLUGINS: &[&dyn Plugin] = &[
 /// An admission plugin. Both steps may wait for the store or for other servers; neither may change anything but the
 /// object and what the commit depends on.
 pub(crate) trait Plugin: Sync {
+    /// The name by which users know the plugin: that of its type.
+    fn name(&self) -> &'static str {
+        let path = std::any::type_name::<Self>();
+        path.rsplit("::").next().unwrap_or(path)
+    }
+
     /// Whether the plugin is asked about a write at all.
     fn handles(&self, attributes: &Attributes<'_>) -> bool;
 
@@ -39,10 +76,60 @@ pub(crate) trait Plugin: Sync {
     }
 }
 
-/// Runs the mutating steps.
+/// Plugins that are part of a kind's storage upstream, and cannot be disabled there.
+const MANDATORY: [&str; 3] = ["CertificateRequester", "EscalationCheck", "PolicyAccess"];
+
+/// Refuses names of plugins that are not built in, or cannot be disabled.
+pub(crate) fn check_names(names: &[String]) -> Result<()> {
+    let is_optional = |name: &String| {
+        let mut plugins = PLUGINS.iter().map(|plugin| plugin.name());
+        plugins.any(|known| known == name) && !MANDATORY.contains(&name.as_str())
+    };
+    match names.iter().find(|name| !is_optional(name)) {
+        Some(name) => Err(Status::bad_request(format!("unknown admission plugin {name:?}"))),
+        None => Ok(()),
+    }
+}
+
+fn is_asked(plugin: &dyn Plugin, attributes: &Attributes<'_>) -> bool {
+    let disabled = &attributes.request.server.options().disabled_admission_plugins;
+    plugin.handles(attributes) && !disabled.iter().any(|name| name == plugin.name())
+}
+
+/// Runs the mutating steps, twice if a plugin asks for it.
+// apiserver/pkg/admission/reinvocation.go
 pub(crate) async fn admit(attributes: &mut Attributes<'_>) -> Result<()> {
+    admit_once(attributes).await?;
+    if attributes.reinvocation.is_required {
+        attributes.reinvocation.is_second_round = true;
+        admit_once(attributes).await?;
+    }
+    if let Some(before) = attributes.managed_fields_before.take() {
+        restore_managed_fields(attributes, before);
+    }
+    Ok(())
+}
+
+/// Restores managed fields that a webhook or a policy has damaged, with a warning.
+// apiserver/pkg/endpoints/handlers/fieldmanager/admission.go
+fn restore_managed_fields(attributes: &mut Attributes<'_>, before: Value) {
+    let Err(why) = managed_fields::validate(&attributes.object) else {
+        return;
+    };
+    let metadata = object::metadata_mut(&mut attributes.object);
+    match before {
+        Value::Null => metadata.remove("managedFields"),
+        before => metadata.insert("managedFields".into(), before),
+    };
+    attributes.request.warn(format!(
+        ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating \
+         admission controller; please fix your requests: {why}"
+    ));
+}
+
+async fn admit_once(attributes: &mut Attributes<'_>) -> Result<()> {
     for plugin in PLUGINS {
-        if plugin.handles(attributes) {
+        if is_asked(*plugin, attributes) {
             plugin.admit(attributes).await?;
         }
     }
@@ -52,7 +139,7 @@ pub(crate) async fn admit(attributes: &mut Attributes<'_>) -> Result<()> {
 /// Runs the validating steps.
 pub(crate) async fn validate(attributes: &mut Attributes<'_>) -> Result<()> {
     for plugin in PLUGINS {
-        if plugin.handles(attributes) {
+        if is_asked(*plugin, attributes) {
             plugin.validate(attributes).await?;
         }
     }
@@ -67,7 +154,7 @@ mod tests {
     use flyball_store::Store;
     use http::Request;
     use http_body_util::{BodyExt, Full};
-    use serde_json::{Value, json};
+    use serde_json::json;
     use std::cell::RefCell;
 
     thread_local! {
@@ -136,6 +223,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn plugins_see_the_object_of_a_subresource() {
         let server = ApiServer::start(Store::memory()).await.unwrap();
+        let account = json!({"metadata": {"name": "default"}});
+        asked(&server, "POST", "api/v1/namespaces/default/serviceaccounts", account).await;
         let (pods, deployments) = ("api/v1/namespaces/default/pods", "apis/apps/v1/namespaces/default/deployments");
         asked(&server, "POST", deployments, deployment()).await;
         for name in ["a", "b"] {

@@ -71,7 +71,7 @@ async fn check_binding(attributes: &Attributes<'_>) -> Result<()> {
     }
     let namespace = attributes.namespace.unwrap_or_default();
     let rules = {
-        let policy = request.server.rbac().policy(request.store()).await?;
+        let policy = request.server.rbac().read(request.store()).await?;
         policy.rules(&role, namespace).map(<[PolicyRule]>::to_vec)
     };
     let absent = |_| Status::not_found(&request.kind.resource, &role.name);
@@ -96,7 +96,7 @@ async fn is_allowed(attributes: &Attributes<'_>, verb: &str, group: &str, resour
 async fn confirm_held(attributes: &Attributes<'_>, wanted: &[PolicyRule]) -> Result<()> {
     let (request, namespace) = (attributes.request, attributes.namespace.unwrap_or_default());
     let user = &request.user;
-    let (held, error) = request.server.rbac().policy(request.store()).await?.rules_for(user, namespace);
+    let (held, error) = request.server.rbac().read(request.store()).await?.rules_for(user, namespace);
     let missing = policy::uncovered(&held, wanted);
     if missing.is_empty() {
         return Ok(());

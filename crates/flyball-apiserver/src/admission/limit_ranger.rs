@@ -7,9 +7,8 @@ use crate::admission::{Attributes, Operation};
 use crate::endpoints::Subresource;
 use crate::kinds::core::{PERSISTENT_VOLUME_CLAIM, POD};
 use crate::registry::object;
-use crate::status::{Result, Status};
+use crate::status::Result;
 use flyball_schema::builtin::limit;
-use flyball_store::Range;
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 
@@ -60,12 +59,5 @@ async fn ranges(attributes: &Attributes<'_>) -> Result<Vec<Value>> {
     let Some(namespace) = attributes.namespace else {
         return Ok(Vec::new());
     };
-    let prefix = format!("core/limitranges/{namespace}/");
-    let page = attributes
-        .request
-        .store()
-        .range(Range::prefix(prefix))
-        .await
-        .map_err(Status::store_failed)?;
-    Ok(page.entries.iter().map(|entry| object::decode(&entry.value)).collect())
+    attributes.list(format!("core/limitranges/{namespace}/")).await
 }

@@ -18,7 +18,11 @@ pub(super) struct NamespaceLifecycle;
 impl Plugin for NamespaceLifecycle {
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
         match attributes.operation {
-            Operation::Create => attributes.namespace.is_some(),
+            // A review in a namespace does not tell whether the namespace is there.
+            Operation::Create => {
+                attributes.namespace.is_some()
+                    && &*attributes.request.kind.resource.plural != "localsubjectaccessreviews"
+            }
             Operation::Update => false,
             Operation::Delete => attributes.request.kind.is(&NAMESPACE),
         }

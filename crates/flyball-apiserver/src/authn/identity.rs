@@ -1,7 +1,7 @@
 //! The certificate authority of a cluster, the certificates that it signs, and the user that a client certificate names.
 //! Only the authority is stored on disk; server and client certificates are signed again at each start.
 
-mod subject;
+pub(crate) mod subject;
 mod x509;
 
 use crate::clock::Clock;

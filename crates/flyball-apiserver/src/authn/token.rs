@@ -1,5 +1,5 @@
-//! Bearer tokens: static ones from the server's options, and those of service accounts, which end with the account and
-//! with the object that they are bound to.
+//! Bearer tokens: static ones from the server's options, those of service accounts, which end with the account and with
+//! the object that they are bound to, and those of an OpenID Connect issuer.
 // pkg/serviceaccount/claims.go, apiserver/pkg/authentication/token
 
 use crate::authn::user::User;
@@ -54,11 +54,29 @@ pub(crate) async fn authenticate(
     if let Some(known) = server.options().static_tokens.iter().find(|known| known.hash == hash) {
         return Ok(Authenticated { user: known.user.clone(), audiences: audiences.to_vec() });
     }
-    let claims = server.token_keys().verify(token).ok_or("invalid bearer token")?;
     let failed = |why: String| format!("[invalid bearer token, {why}]");
+    let Some(claims) = server.token_keys().verify(token) else {
+        return by_issuer(server, token, audiences)
+            .await
+            .map_err(failed)?
+            .ok_or("invalid bearer token".into());
+    };
     let audiences = check_claims(&claims, audiences, server.clock().now()).map_err(failed)?;
     let user = check_objects(server, &claims["kubernetes.io"]).await.map_err(failed)?;
     Ok(Authenticated { user: with_credential(user, &claims), audiences })
+}
+
+/// The user of an ID token of the issuer that the options name; none if the token is of another one.
+async fn by_issuer(server: &ApiServer, token: &str, audiences: &[String]) -> Result<Option<Authenticated>, String> {
+    let Some(oidc) = &server.options().oidc else {
+        return Ok(None);
+    };
+    let Some(user) = oidc.authenticate(token, server.clock().now()).await else {
+        return Ok(None);
+    };
+    let audiences: Vec<String> = audiences.iter().filter(|wanted| *wanted == ISSUER).cloned().collect();
+    let user = user?;
+    Ok((!audiences.is_empty()).then_some(Authenticated { user, audiences }))
 }
 
 /// The claims of a token for a service account that is bound to an object, or to none.

@@ -1,111 +1,21 @@
-//! RBAC: the roles and bindings of the store, indexed by subject, and what they allow. Loaded on first use and kept up to
-//! date by a watch.
+//! RBAC: the roles and bindings of the store, indexed by subject, and what they allow.
 // plugin/pkg/auth/authorizer/rbac/rbac.go, pkg/registry/rbac/validation/rule.go
 
 use crate::authn::user::User;
 use crate::authz::policy::PolicyRule;
 use crate::authz::{Access, Decision, Target};
-use crate::status::{Result, Status};
-use flyball_store::{Range, Store, Watch};
+use crate::store_index::{Index, StoreIndex};
 use serde::Deserialize;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
-use std::time::Duration;
-use tokio::sync::{OnceCell, watch};
-use tokio::task::AbortHandle;
+use std::sync::Arc;
 
 /// The API group of roles and bindings.
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 /// What the keys of roles and bindings begin with.
 const PREFIX: &str = "rbac.authorization.k8s.io/";
-/// How long to wait after a failure of the store.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// How long the response to a write of a role or binding waits until it takes effect.
-const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// The roles and bindings of a store.
-#[derive(Default)]
-pub(crate) struct Rbac(OnceCell<Loaded>);
-
-struct Loaded {
-    policy: Arc<RwLock<Policy>>,
-    seen: watch::Receiver<u64>,
-    task: AbortHandle,
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Rbac {
-    /// The roles and bindings as they are now.
-    pub async fn policy(&self, store: &Store) -> Result<RwLockReadGuard<'_, Policy>> {
-        let loaded = self.0.get_or_try_init(|| start(store)).await?;
-        Ok(loaded.policy.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Waits until the change of a role or binding takes effect.
-    pub async fn reached(&self, revision: u64) {
-        if let Some(loaded) = self.0.get() {
-            let mut seen = loaded.seen.clone();
-            // The write is stored: a late watch only delays when it takes effect.
-            let _late = tokio::time::timeout(MAX_WAIT, seen.wait_for(|seen| *seen >= revision)).await;
-        }
-    }
-}
-
-async fn start(store: &Store) -> Result<Loaded> {
-    let (policy, revision, changes) = load(store).await.map_err(Status::store_failed)?;
-    let policy = Arc::new(RwLock::new(policy));
-    let (sender, seen) = watch::channel(revision);
-    let task = tokio::spawn(follow(store.clone(), policy.clone(), sender, changes)).abort_handle();
-    Ok(Loaded { policy, seen, task })
-}
-
-async fn load(store: &Store) -> flyball_store::Result<(Policy, u64, Watch)> {
-    let page = store.range(Range::prefix(PREFIX)).await?;
-    let mut policy = Policy::default();
-    for entry in &page.entries {
-        policy.apply(&entry.key, Some(&entry.value));
-    }
-    let changes = store.watch(PREFIX, page.revision).await?;
-    Ok((policy, page.revision, changes))
-}
-
-async fn follow(store: Store, policy: Arc<RwLock<Policy>>, seen: watch::Sender<u64>, mut changes: Watch) {
-    loop {
-        match changes.next().await {
-            Some(Ok(event)) => {
-                let mut policy = policy.write().unwrap_or_else(PoisonError::into_inner);
-                policy.apply(&event.key, event.value.as_deref());
-                drop(policy);
-                seen.send_replace(event.revision);
-            }
-            ended => {
-                if let Some(Err(error)) = ended {
-                    tracing::warn!(%error, "watch roles and bindings");
-                }
-                let (new, revision, watch) = reload(&store).await;
-                *policy.write().unwrap_or_else(PoisonError::into_inner) = new;
-                seen.send_replace(revision);
-                changes = watch;
-            }
-        }
-    }
-}
-
-/// Reads all roles and bindings again, as soon as the store allows it.
-async fn reload(store: &Store) -> (Policy, u64, Watch) {
-    loop {
-        tokio::time::sleep(RETRY_AFTER).await;
-        match load(store).await {
-            Ok(loaded) => return loaded,
-            Err(error) => tracing::warn!(%error, "list roles and bindings"),
-        }
-    }
-}
+pub(crate) type Rbac = StoreIndex<Policy>;
 
 /// Roles, and bindings by the subjects that they apply to.
 #[derive(Default)]
@@ -165,8 +75,9 @@ struct StoredSubject {
     namespace: String,
 }
 
-impl Policy {
-    /// Takes over a change of a role or binding; none is a deletion.
+impl Index for Policy {
+    const PREFIX: &'static str = PREFIX;
+
     fn apply(&mut self, key: &[u8], value: Option<&[u8]>) {
         let path = std::str::from_utf8(key).unwrap_or_default();
         let parts: Vec<&str> = path.strip_prefix(PREFIX).unwrap_or_default().split('/').collect();
@@ -181,7 +92,9 @@ impl Policy {
             tracing::error!(%error, key = path, "decode a stored role or binding");
         }
     }
+}
 
+impl Policy {
     fn apply_role(&mut self, namespace: &str, name: &str, value: Option<&[u8]>) -> serde_json::Result<()> {
         let key = (namespace.to_owned(), name.to_owned());
         self.roles.remove(&key);

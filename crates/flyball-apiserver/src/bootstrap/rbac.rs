@@ -4,36 +4,19 @@
 
 use crate::authz::policy::{self, PolicyRule};
 use crate::authz::rbac::GROUP;
+use crate::bootstrap::prepared::{self, Prepared, TIME, UID};
 use crate::clock;
 use crate::endpoints::{FieldManager, Subresource};
 use crate::registry::{Kind, object};
 use crate::server::ApiServer;
-use crate::status::{Result, Status};
-use bytes::Bytes;
-use flyball_store::{Entry, Error, Expect, Op, Range};
+use crate::status::Result;
+use flyball_store::{Entry, Expect, Op};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 /// One object a line, as a real server has them: written and compared by the conformance command.
 static OBJECTS: &str = include_str!("rbac.jsonl");
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
-/// The most objects that are written in one commit: etcd refuses more operations.
-const MAX_OPS: usize = 100;
-/// Stand in for the uid and the time in prepared bytes, and are as long.
-const UID: &str = "00000000-0000-0000-0000-000000000000";
-const TIME: &str = "0000-00-00T00:00:00Z";
-
-/// An object in the form in which it is stored, but for its uid and its times.
-struct Prepared {
-    key: Bytes,
-    object: Value,
-    bytes: Vec<u8>,
-    revision_at: Option<usize>,
-    uid_at: usize,
-    times_at: Vec<usize>,
-}
-
 static PREPARED: LazyLock<Vec<Prepared>> = LazyLock::new(|| {
     let lines = OBJECTS.lines().map(|line| serde_json::from_str(line).expect("a line of ours is JSON"));
     lines.map(prepare).collect()
@@ -41,36 +24,16 @@ static PREPARED: LazyLock<Vec<Prepared>> = LazyLock::new(|| {
 
 /// Adds what is absent, and completes what lacks rights.
 pub(super) async fn seed(server: &ApiServer) -> Result<()> {
-    let prefix = format!("{GROUP}/");
-    let stored = server.store().range(Range::prefix(prefix)).await.map_err(Status::store_failed)?;
-    let stored: HashMap<Bytes, Entry> = stored.entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+    let stored = prepared::stored(server, GROUP).await?;
     let now = clock::seconds(server.clock().now());
     let mut ops = Vec::new();
     for prepared in PREPARED.iter() {
         match stored.get(&prepared.key) {
             None => ops.push(prepared.create(&now)),
-            Some(entry) => ops.extend(prepared.complete(entry, &now)),
+            Some(entry) => ops.extend(complete(prepared, entry, &now)),
         }
     }
-    for some in ops.chunks(MAX_OPS) {
-        match server.store().commit(some.to_vec()).await {
-            Ok(_) => {}
-            // Another server of the same store adds them at the same time: one by one, its objects are kept.
-            Err(Error::Conflict { .. }) => one_by_one(server, some).await?,
-            Err(error) => return Err(Status::store_failed(error)),
-        }
-    }
-    Ok(())
-}
-
-async fn one_by_one(server: &ApiServer, ops: &[Op]) -> Result<()> {
-    for op in ops {
-        match server.store().commit(vec![op.clone()]).await {
-            Ok(_) | Err(Error::Conflict { .. }) => {}
-            Err(error) => return Err(Status::store_failed(error)),
-        }
-    }
-    Ok(())
+    prepared::commit(server, &ops).await
 }
 
 fn prepare(line: Map<String, Value>) -> Prepared {
@@ -98,24 +61,12 @@ fn prepare(line: Map<String, Value>) -> Prepared {
         }
     }
     manager(&kind, TIME).update(None, &mut object);
-    let value = kind.encode_for_storage(object.clone());
-    let text_of = String::from_utf8_lossy(&value.bytes);
-    let namespace = Some(text("namespace")).filter(|namespace| !namespace.is_empty());
-    Prepared {
-        key: kind.key(namespace, text("name")),
-        uid_at: text_of.find(UID).expect("the uid is encoded"),
-        times_at: text_of.match_indices(TIME).map(|(at, _)| at).collect(),
-        revision_at: value.revision_at,
-        bytes: value.bytes.to_vec(),
-        object,
-    }
+    Prepared::new(&kind, object)
 }
 
 fn kind_of(kind: &str) -> Arc<Kind> {
-    static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
-        let resources = flyball_schema::kinds::builtin().resources.iter();
-        let of_group = resources.filter(|resource| *resource.group == *GROUP);
-        of_group.cloned().map(|resource| Arc::new(Kind::built_in(resource))).collect()
+    static KINDS: LazyLock<[Arc<Kind>; 4]> = LazyLock::new(|| {
+        ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"].map(|kind| prepared::kind_of(GROUP, kind))
     });
     let found = KINDS.iter().find(|own| *own.resource.kind == *kind);
     found.cloned().expect("roles and bindings are built in")
@@ -131,34 +82,22 @@ fn manager<'a>(kind: &'a Kind, now: &str) -> FieldManager<'a> {
     }
 }
 
-impl Prepared {
-    /// The operation that stores the object.
-    fn create(&self, now: &str) -> Op {
-        let mut bytes = self.bytes.clone();
-        let mut write = |at: usize, text: &str| bytes[at..at + text.len()].copy_from_slice(text.as_bytes());
-        write(self.uid_at, &uuid::Uuid::new_v4().to_string());
-        self.times_at.iter().for_each(|at| write(*at, now));
-        let value = flyball_store::Value { bytes: bytes.into(), revision_at: self.revision_at };
-        Op::put(self.key.clone(), value, Expect::Absent)
+/// The operation that adds to a stored object what it lacks; none if it lacks nothing, or is not to be updated.
+fn complete(prepared: &Prepared, entry: &Entry, now: &str) -> Option<Op> {
+    let old = object::decode(&entry.value);
+    if old["metadata"]["annotations"][AUTO_UPDATE] != "true" || old.get("aggregationRule").is_some() {
+        return None;
     }
-
-    /// The operation that adds to a stored object what it lacks; none if it lacks nothing, or is not to be updated.
-    fn complete(&self, entry: &Entry, now: &str) -> Option<Op> {
-        let old = object::decode(&entry.value);
-        if old["metadata"]["annotations"][AUTO_UPDATE] != "true" || old.get("aggregationRule").is_some() {
-            return None;
-        }
-        let mut new = old.clone();
-        add_rules(&mut new, &self.object);
-        add_subjects(&mut new, &self.object);
-        if new == old {
-            return None;
-        }
-        let kind = kind_of(self.object["kind"].as_str().unwrap_or_default());
-        manager(&kind, now).update(Some(&old), &mut new);
-        let expect = Expect::Revision(entry.revision);
-        Some(Op::put(self.key.clone(), kind.encode_for_storage(new), expect))
+    let mut new = old.clone();
+    add_rules(&mut new, &prepared.object);
+    add_subjects(&mut new, &prepared.object);
+    if new == old {
+        return None;
     }
+    let kind = kind_of(prepared.object["kind"].as_str().unwrap_or_default());
+    manager(&kind, now).update(Some(&old), &mut new);
+    let expect = Expect::Revision(entry.revision);
+    Some(Op::put(prepared.key.clone(), kind.encode_built_in(new), expect))
 }
 
 fn add_rules(stored: &mut Value, wanted: &Value) {

@@ -1,7 +1,9 @@
 //! The kinds that a definition brings, one for each served version.
 
 use crate::crd::{CrdSchemas, Definition, conditions};
+use crate::registry::conversion::webhook::ConversionWebhook;
 use crate::registry::{CrdVersion, Kind, Scale, StoredDefinition, object, version_priority};
+use crate::webhook::WebhookClient;
 use flyball_schema::print::CustomColumn;
 use flyball_schema::resource::{Resource, Subresource};
 use serde_json::Value;
@@ -20,7 +22,7 @@ const VERBS: [&str; 8] = [
 
 /// The kinds that a definition brings. Their schemas take effect at its revision: commits of objects check that the
 /// definition has not changed, so that no object is stored later by an older schema.
-pub(crate) fn served(definition: &Definition) -> Vec<Arc<Kind>> {
+pub(crate) fn served(definition: &Definition, webhooks: &WebhookClient) -> Vec<Arc<Kind>> {
     let object = &definition.object;
     if !conditions::is_true(object, "NamesAccepted") && !conditions::is_true(object, "Established") {
         return Vec::new();
@@ -31,8 +33,10 @@ pub(crate) fn served(definition: &Definition) -> Vec<Arc<Kind>> {
         key: definition.entry.key.clone(),
         revision: definition.entry.revision.into(),
     });
+    let conversion = ConversionWebhook::read(webhooks, object).map(Arc::new);
     let kind = |version: &Value| {
         let custom = CrdVersion {
+            conversion: conversion.clone(),
             since: definition.entry.revision,
             definition: Some(Arc::clone(&stored)),
             schemas: Arc::clone(&schemas),

@@ -162,7 +162,7 @@ impl Reconciler {
                 version.is_some_and(|version| version.set_terminating(terminating))
             }
             None => {
-                definition.kinds = kinds::served(&definition);
+                definition.kinds = kinds::served(&definition, server.webhooks());
                 !definition.kinds.is_empty() || old.as_ref().is_some_and(|old| !old.kinds.is_empty())
             }
         };
@@ -259,7 +259,7 @@ pub(crate) async fn write(server: &ApiServer, entry: &Entry, change: impl FnOnce
     let expect = Expect::Revision(entry.revision);
     let op = match object::is_deleting(&new) && object::finalizers(&new).is_empty() {
         true => Op::delete(entry.key.clone(), expect),
-        false => Op::put(entry.key.clone(), kind.encode_for_storage(new), expect),
+        false => Op::put(entry.key.clone(), kind.encode_built_in(new), expect),
     };
     match server.store().commit(vec![op]).await {
         Ok(mut committed) => Ok(committed.entries.first_mut().and_then(mem::take)),

@@ -16,6 +16,7 @@ use serde_json::Value;
 pub(crate) async fn apply(request: &ResourceRequest, subresource: Subresource) -> Result<ApiResponse> {
     let options = WriteOptions::patch(&request.info.query, &request.headers, PatchType::Apply)?;
     let (config, complaints) = decode::configuration(request)?;
+    request.audit_request(&config);
     let manager = FieldManager::of(request, subresource, &options);
     let write = Write::new(request, subresource, &options);
     write

@@ -17,7 +17,7 @@ pub(crate) fn object(request: &ResourceRequest, options: &WriteOptions) -> Resul
     let resource = &request.kind.resource;
     match (&request.kind.custom, request.kind.node()) {
         (None, Some(node)) => as_type(request, node, &resource.kind, &resource.api_version(), options.field_validation),
-        _ => custom::object(request, options),
+        _ => custom::object(request, options).inspect(|object| request.audit_request(object)),
     }
 }
 
@@ -48,6 +48,7 @@ pub(crate) fn as_type(
     let Decoded { mut value, complaints } = given.typed(node).map_err(unfit)?;
     value["apiVersion"] = own_version.into();
     value["kind"] = own_kind.into();
+    request.audit_request(&value);
     report(request, validation, complaints, unfit)?;
     Ok(value)
 }

@@ -12,6 +12,7 @@ use crate::status::Result;
 /// Deletes one object.
 pub(crate) async fn delete(request: &ResourceRequest) -> Result<ApiResponse> {
     let options = DeleteOptions::read(request)?;
+    request.audit_request(&options.audited());
     if let Some(warning) = request.kind.spec.deletion.warning.filter(|_| options.propagation().is_none()) {
         request.warn(warning);
     }
@@ -24,6 +25,7 @@ pub(crate) async fn delete_collection(request: &ResourceRequest) -> Result<ApiRe
     let list_options = ListOptions::list(&request.info.query)?;
     let filter = Filter::read(request, &list_options)?;
     let options = DeleteOptions::read(request)?;
+    request.audit_request(&options.audited());
     let delete = Delete::new(request, &options);
     let found = list::find(request, &list_options, &filter).await?;
     for entry in &found.entries {

@@ -14,7 +14,7 @@ pub(crate) async fn get(request: &ResourceRequest) -> Result<ApiResponse> {
     page::wait_for(request, at_least.unwrap_or(0)).await?;
     match request.store().get(request.key()).await {
         Ok(Some(entry)) => {
-            let object = request.kind.convert_from_storage(&entry.value, entry.revision);
+            let object = request.kind.convert_from_storage(&entry.value, entry.revision).await?;
             Ok(ApiResponse::Object { code: StatusCode::OK, kind: request.kind.clone(), object })
         }
         Ok(None) => Err(request.not_found()),

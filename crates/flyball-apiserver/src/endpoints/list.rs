@@ -20,6 +20,8 @@ pub(crate) async fn list(request: &ResourceRequest) -> Result<ApiResponse> {
 /// What a list found.
 pub(crate) struct Found {
     pub entries: Vec<Entry>,
+    /// The same objects in the version of the request.
+    pub items: Vec<Bytes>,
     pub revision: u64,
     pub continue_: Option<String>,
     pub remaining: Option<u64>,
@@ -28,13 +30,12 @@ pub(crate) struct Found {
 impl Found {
     /// The list of what was found.
     pub fn answer(self, request: &ResourceRequest, filter: &Filter) -> ApiResponse {
-        let convert = |entry: &Entry| request.kind.convert_from_storage(&entry.value, entry.revision);
         ApiResponse::List(List {
             kind: request.kind.clone(),
             resource_version: self.revision,
             continue_: self.continue_,
             remaining_item_count: self.remaining.filter(|_| filter.is_empty()),
-            items: self.entries.iter().map(convert).collect(),
+            items: self.items,
         })
     }
 }
@@ -52,6 +53,7 @@ pub(crate) async fn find(request: &ResourceRequest, options: &ListOptions, filte
     let limit = Some(options.limit).filter(|limit| *limit > 0 && !is_whole);
     let mut found = Found {
         entries: Vec::new(),
+        items: Vec::new(),
         revision: 0,
         continue_: None,
         remaining: None,
@@ -71,14 +73,15 @@ pub(crate) async fn find(request: &ResourceRequest, options: &ListOptions, filte
         found.revision = read.revision;
         page.revision = Some(read.revision);
         let (more, remaining) = (read.more, read.remaining);
-        let mut entries = read.entries.into_iter();
+        let converted = request.kind.convert_entries(&read.entries).await?;
+        let mut entries = read.entries.into_iter().zip(converted);
         let mut last = None;
         while limit.is_none_or(|limit| found.entries.len() < limit) {
-            let Some(entry) = entries.next() else { break };
+            let Some((entry, object)) = entries.next() else { break };
             last = Some(entry.key.clone());
-            let object = || request.kind.convert_from_storage(&entry.value, entry.revision);
-            if filter.selects(&request.kind, object) {
+            if filter.selects(&request.kind, || object.clone()) {
                 found.entries.push(entry);
+                found.items.push(object);
             }
         }
         let unread = entries.len() as u64 + remaining;

@@ -20,6 +20,9 @@ use serde_json::Value;
 pub(crate) async fn patch(request: &ResourceRequest, subresource: Subresource, kind: PatchType) -> Result<ApiResponse> {
     let options = WriteOptions::patch(&request.info.query, &request.headers, kind)?;
     let patch = Patch::read(request, kind)?;
+    if request.audit.is_some() {
+        request.audit_request(&serde_json::from_slice(&request.body).unwrap_or_default());
+    }
     let manager = FieldManager::of(request, subresource, &options);
     let write = Write::new(request, subresource, &options);
     write
@@ -98,7 +101,7 @@ fn refused(error: PatchError) -> Status {
     match &error {
         PatchError::Malformed(why) => Status::bad_request(why),
         PatchError::TooManyOperations(_) => Status::too_much(error.to_string()),
-        PatchError::Inapplicable(_) => Status::unprocessable(),
+        PatchError::Inapplicable(_) | PatchError::TestFailed(_) => Status::unprocessable(),
     }
 }
 

@@ -82,7 +82,15 @@ fn bookmark(kind: &Kind, revision: u64, metadata: serde_json::Value) -> WatchEve
 }
 
 fn expired(requested: u64, oldest: u64) -> WatchEvent {
-    let status = Status::expired(format!("too old resource version: {requested} ({oldest})"));
+    error_event(&expired_status(requested, oldest))
+}
+
+fn expired_status(requested: u64, oldest: u64) -> Status {
+    Status::expired(format!("too old resource version: {requested} ({oldest})"))
+}
+
+/// The ERROR event that ends a watch.
+fn error_event(status: &Status) -> WatchEvent {
     WatchEvent::new(Change::Error, status.to_value().to_string().into())
 }
 

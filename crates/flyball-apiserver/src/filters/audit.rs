@@ -1,74 +1,56 @@
-//! Reports the stages of each request to the audit sink, if the server has one.
+//! Records the stages of each request that the audit policy selects.
 // apiserver/pkg/endpoints/filters/audit.go
 
-use crate::filters::{Next, Request, Response, context};
+use crate::audit::{AuditRecord, Level, Stage};
+use crate::filters::{Next, Request, Response, context, context_mut};
 use crate::request::context::RequestContext;
-use http::StatusCode;
 use std::sync::Arc;
 
-/// How far a request has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// The request is authenticated and about to be handled.
-    RequestReceived,
-    /// The headers of a long-running request's response are sent; its body follows.
-    ResponseStarted,
-    /// The response is complete, or the client has closed the connection.
-    ResponseComplete,
-    /// Handling the request caused a panic.
-    Panic,
-}
-
-/// One stage of one request.
-pub struct AuditEvent<'a> {
-    /// How far the request has come.
-    pub stage: Stage,
-    /// The request: its user, verb, resource and path.
-    pub context: &'a RequestContext,
-    /// The code of the response, once there is one.
-    pub code: Option<StatusCode>,
-}
-
-/// Takes audit events; called from the tasks that handle requests, so it must not block.
-pub trait AuditSink: Send + Sync + 'static {
-    /// Takes one event.
-    fn record(&self, event: &AuditEvent<'_>);
-}
-
 pub(super) async fn filter(request: Request, next: Next) -> Response {
-    let context = context(&request);
-    let Some(sink) = context.server.options().audit_sink.clone() else {
+    let (request, record) = begin(request);
+    let Some(record) = record else {
         return next.run(request).await;
     };
-    let mut trail = Trail { sink, context: context.clone(), code: None };
-    trail.record(Stage::RequestReceived);
+    let trail = Trail { context: context(&request).clone(), record };
+    trail.record.stage(&trail.context, Stage::RequestReceived);
     let response = next.run(request).await;
-    trail.code = Some(response.status());
+    trail.record.code(response.status());
     if trail.context.info.is_long_running() {
-        trail.record(Stage::ResponseStarted);
+        trail.record.stage(&trail.context, Stage::ResponseStarted);
     }
     response.map(|body| body.holding(trail))
 }
 
-/// The audit events of one request; the last is recorded when the response is dropped.
-struct Trail {
-    sink: Arc<dyn AuditSink>,
-    context: RequestContext,
-    code: Option<StatusCode>,
+/// Begins the record of a request, if the server has a sink and its policy selects the request.
+pub(super) fn begin(mut request: Request) -> (Request, Option<Arc<AuditRecord>>) {
+    let options = context(&request).server.options();
+    let Some(sink) = options.audit_sink.clone() else {
+        return (request, None);
+    };
+    let recorded = options.audit_policy.evaluate(&context(&request).user, &context(&request).info);
+    if recorded.level == Level::None {
+        return (request, None);
+    }
+    let context = context(&request).clone();
+    let (parts, body) = request.into_parts();
+    let record = Arc::new(AuditRecord::new(sink, recorded, &context, &parts));
+    request = Request::from_parts(parts, body);
+    context_mut(&mut request).audit = Some(record.clone());
+    (request, Some(record))
 }
 
-impl Trail {
-    fn record(&self, stage: Stage) {
-        let event = AuditEvent { stage, context: &self.context, code: self.code };
-        self.sink.record(&event);
-    }
+/// The record of a request that is handled; its last event is recorded when the response is dropped.
+struct Trail {
+    context: RequestContext,
+    record: Arc<AuditRecord>,
 }
 
 impl Drop for Trail {
     fn drop(&mut self) {
-        match std::thread::panicking() {
-            true => self.record(Stage::Panic),
-            false => self.record(Stage::ResponseComplete),
-        }
+        let stage = match std::thread::panicking() {
+            true => Stage::Panic,
+            false => Stage::ResponseComplete,
+        };
+        self.record.stage(&self.context, stage);
     }
 }

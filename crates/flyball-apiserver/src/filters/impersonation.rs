@@ -35,6 +35,9 @@ pub(super) async fn filter(mut request: Request, next: Next) -> Response {
             for name in sent {
                 request.headers_mut().remove(name);
             }
+            if let Some(record) = &context(&request).audit {
+                record.impersonated(&user);
+            }
             context_mut(&mut request).user = user;
             next.run(request).await
         }

@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,10 @@ const MAX_HEADERS: usize = 500;
 /// How many bytes the headers of an HTTP/2 request may have: a URI of 64 KiB, and as much again.
 const MAX_HTTP2_HEADER_BYTES: u32 = 128 * 1024;
 
+/// The address of the client, an extension of each request of its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientAddress(pub SocketAddr);
+
 /// Serves one connection until either side ends it.
 pub(crate) async fn run<S>(
     stream: TcpStream,
@@ -57,6 +62,7 @@ pub(crate) async fn run<S>(
     S: Service<Request<RequestBody>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
+    let address = stream.peer_addr().ok().map(ClientAddress);
     let stream = tokio::select! {
         stream = handshake(stream, &tls) => stream,
         () = connection.expired(IDLE) => None,
@@ -76,6 +82,10 @@ pub(crate) async fn run<S>(
         let (service, certificate, stop) = (service.clone(), certificate.clone(), stop.clone());
         let in_flight = requests.begin();
         async move {
+            let mut request: Request<Incoming> = request;
+            if let Some(address) = address {
+                request.extensions_mut().insert(address);
+            }
             let response = handle(service, certificate, stop, request).await;
             Ok::<_, Infallible>(response.map(|body| Tracked::new(body, in_flight)))
         }

@@ -2,8 +2,7 @@
 
 use crate::kinds::spec::{
     Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, KeptMetadata, ResourceSpec, Rules,
-    StatusStrategy, SubresourceEndpoint, no_default, no_preparation, no_rules, no_status_preparation, no_status_rules,
-    no_warnings,
+    StatusStrategy, SubresourceEndpoint, no_preparation, no_status_preparation, no_warnings,
 };
 use flyball_schema::builtin;
 use flyball_schema::names::NameRule;
@@ -18,11 +17,11 @@ pub static MUTATING_ADMISSION_POLICY: ResourceSpec = ResourceSpec {
     create_on_update: false,
     unconditional_update: false,
     generation: Generation::Spec,
-    default: no_default,
+    default: builtin::admission_policy::default,
     prepare: no_preparation,
-    validate: no_rules,
-    rules: Rules::Partial,
-    warnings: no_warnings,
+    validate: builtin::admission_policy::validate_mutating,
+    rules: Rules::Complete,
+    warnings: builtin::admission_policy::warnings,
     resets: &[],
     status: None,
     subresources: &[],
@@ -36,7 +35,7 @@ pub static MUTATING_ADMISSION_POLICY: ResourceSpec = ResourceSpec {
     conversion: None,
     fields: &[],
     deprecation: None,
-    enforcement: Enforcement::StoredOnly,
+    enforcement: Enforcement::Enforced,
 };
 
 /// MutatingAdmissionPolicyBinding.
@@ -49,11 +48,11 @@ pub static MUTATING_ADMISSION_POLICY_BINDING: ResourceSpec = ResourceSpec {
     create_on_update: false,
     unconditional_update: false,
     generation: Generation::Spec,
-    default: no_default,
+    default: builtin::admission_policy::default_binding,
     prepare: no_preparation,
-    validate: no_rules,
-    rules: Rules::Partial,
-    warnings: no_warnings,
+    validate: builtin::admission_policy::validate_mutating_binding,
+    rules: Rules::Complete,
+    warnings: builtin::admission_policy::warnings,
     resets: &[],
     status: None,
     subresources: &[],
@@ -67,7 +66,7 @@ pub static MUTATING_ADMISSION_POLICY_BINDING: ResourceSpec = ResourceSpec {
     conversion: None,
     fields: &[],
     deprecation: None,
-    enforcement: Enforcement::StoredOnly,
+    enforcement: Enforcement::Enforced,
 };
 
 /// MutatingWebhookConfiguration.
@@ -82,8 +81,8 @@ pub static MUTATING_WEBHOOK_CONFIGURATION: ResourceSpec = ResourceSpec {
     generation: Generation::Spec,
     default: builtin::webhook::default_mutating,
     prepare: no_preparation,
-    validate: no_rules,
-    rules: Rules::Partial,
+    validate: builtin::webhook::validate_mutating,
+    rules: Rules::Complete,
     warnings: no_warnings,
     resets: &[],
     status: None,
@@ -98,7 +97,7 @@ pub static MUTATING_WEBHOOK_CONFIGURATION: ResourceSpec = ResourceSpec {
     conversion: None,
     fields: &[],
     deprecation: None,
-    enforcement: Enforcement::StoredOnly,
+    enforcement: Enforcement::Enforced,
 };
 
 /// ValidatingAdmissionPolicy.
@@ -111,17 +110,17 @@ pub static VALIDATING_ADMISSION_POLICY: ResourceSpec = ResourceSpec {
     create_on_update: false,
     unconditional_update: false,
     generation: Generation::Spec,
-    default: no_default,
+    default: builtin::admission_policy::default,
     prepare: no_preparation,
-    validate: no_rules,
-    rules: Rules::Partial,
-    warnings: no_warnings,
+    validate: builtin::admission_policy::validate_validating,
+    rules: Rules::Complete,
+    warnings: builtin::admission_policy::warnings,
     resets: &["status"],
     status: Some(StatusStrategy {
         keeps: KeptMetadata::All,
         resets: &["metadata", "spec"],
         prepare: no_status_preparation,
-        validate: no_status_rules,
+        validate: builtin::admission_policy::validate_status,
     }),
     subresources: &[("status", SubresourceEndpoint::Status)],
     allocation: None,
@@ -134,7 +133,7 @@ pub static VALIDATING_ADMISSION_POLICY: ResourceSpec = ResourceSpec {
     conversion: None,
     fields: &[],
     deprecation: None,
-    enforcement: Enforcement::StoredOnly,
+    enforcement: Enforcement::Enforced,
 };
 
 /// ValidatingAdmissionPolicyBinding.
@@ -147,11 +146,11 @@ pub static VALIDATING_ADMISSION_POLICY_BINDING: ResourceSpec = ResourceSpec {
     create_on_update: false,
     unconditional_update: false,
     generation: Generation::Spec,
-    default: builtin::webhook::default_policy_binding,
+    default: builtin::admission_policy::default_binding,
     prepare: no_preparation,
-    validate: no_rules,
-    rules: Rules::Partial,
-    warnings: no_warnings,
+    validate: builtin::admission_policy::validate_validating_binding,
+    rules: Rules::Complete,
+    warnings: builtin::admission_policy::warnings,
     resets: &[],
     status: None,
     subresources: &[],
@@ -165,7 +164,7 @@ pub static VALIDATING_ADMISSION_POLICY_BINDING: ResourceSpec = ResourceSpec {
     conversion: None,
     fields: &[],
     deprecation: None,
-    enforcement: Enforcement::StoredOnly,
+    enforcement: Enforcement::Enforced,
 };
 
 /// ValidatingWebhookConfiguration.
@@ -180,8 +179,8 @@ pub static VALIDATING_WEBHOOK_CONFIGURATION: ResourceSpec = ResourceSpec {
     generation: Generation::Spec,
     default: builtin::webhook::default_validating,
     prepare: no_preparation,
-    validate: no_rules,
-    rules: Rules::Partial,
+    validate: builtin::webhook::validate_validating,
+    rules: Rules::Complete,
     warnings: no_warnings,
     resets: &[],
     status: None,
@@ -196,5 +195,5 @@ pub static VALIDATING_WEBHOOK_CONFIGURATION: ResourceSpec = ResourceSpec {
     conversion: None,
     fields: &[],
     deprecation: None,
-    enforcement: Enforcement::StoredOnly,
+    enforcement: Enforcement::Enforced,
 };

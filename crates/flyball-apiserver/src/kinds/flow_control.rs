@@ -2,7 +2,7 @@
 
 use crate::kinds::spec::{
     Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, KeptMetadata, ResourceSpec, Rules,
-    StatusStrategy, SubresourceEndpoint, no_preparation, no_rules, no_status_preparation, no_status_rules, no_warnings,
+    StatusStrategy, SubresourceEndpoint, no_preparation, no_status_preparation, no_warnings,
 };
 use flyball_schema::builtin;
 use flyball_schema::names::NameRule;
@@ -17,17 +17,17 @@ pub static FLOW_SCHEMA: ResourceSpec = ResourceSpec {
     create_on_update: false,
     unconditional_update: true,
     generation: Generation::Spec,
-    default: builtin::storage::default_flow,
+    default: builtin::flow_control::default_flow,
     prepare: no_preparation,
-    validate: no_rules,
-    rules: Rules::Partial,
+    validate: builtin::flow_control::validate_flow,
+    rules: Rules::Complete,
     warnings: no_warnings,
     resets: &["status"],
     status: Some(StatusStrategy {
         keeps: KeptMetadata::All,
         resets: &["metadata", "spec"],
         prepare: no_status_preparation,
-        validate: no_status_rules,
+        validate: builtin::flow_control::validate_status,
     }),
     subresources: &[("status", SubresourceEndpoint::Status)],
     allocation: None,
@@ -40,7 +40,7 @@ pub static FLOW_SCHEMA: ResourceSpec = ResourceSpec {
     conversion: None,
     fields: &[],
     deprecation: None,
-    enforcement: Enforcement::StoredOnly,
+    enforcement: Enforcement::Enforced,
 };
 
 /// PriorityLevelConfiguration.
@@ -53,17 +53,17 @@ pub static PRIORITY_LEVEL_CONFIGURATION: ResourceSpec = ResourceSpec {
     create_on_update: false,
     unconditional_update: true,
     generation: Generation::Spec,
-    default: builtin::storage::default_level,
+    default: builtin::flow_control::default_level,
     prepare: no_preparation,
-    validate: no_rules,
-    rules: Rules::Partial,
+    validate: builtin::flow_control::validate_level,
+    rules: Rules::Complete,
     warnings: no_warnings,
     resets: &["status"],
     status: Some(StatusStrategy {
         keeps: KeptMetadata::All,
         resets: &["metadata", "spec"],
         prepare: no_status_preparation,
-        validate: no_status_rules,
+        validate: builtin::flow_control::validate_status,
     }),
     subresources: &[("status", SubresourceEndpoint::Status)],
     allocation: None,
@@ -76,5 +76,5 @@ pub static PRIORITY_LEVEL_CONFIGURATION: ResourceSpec = ResourceSpec {
     conversion: None,
     fields: &[],
     deprecation: None,
-    enforcement: Enforcement::StoredOnly,
+    enforcement: Enforcement::Enforced,
 };

@@ -2,7 +2,7 @@
 
 use crate::kinds::spec::{
     Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, ResourceSpec, Rules, no_preparation,
-    no_rules, no_warnings,
+    no_warnings,
 };
 use flyball_schema::builtin;
 use flyball_schema::names::NameRule;
@@ -17,9 +17,9 @@ pub static PRIORITY_CLASS: ResourceSpec = ResourceSpec {
     create_on_update: false,
     unconditional_update: true,
     generation: Generation::Once,
-    default: builtin::storage::default_priority,
+    default: builtin::priority::default,
     prepare: no_preparation,
-    validate: no_rules,
+    validate: builtin::priority::validate,
     rules: Rules::Partial,
     warnings: no_warnings,
     resets: &[],

@@ -145,6 +145,8 @@ pub enum Selector {
 pub enum Allocation {
     /// Cluster IPs and node ports.
     Service,
+    /// The key that new quotas of a namespace write, which goes with the namespace.
+    Namespace,
 }
 
 /// How objects are deleted.

@@ -179,7 +179,7 @@ pub static VOLUME_ATTRIBUTES_CLASS: ResourceSpec = ResourceSpec {
     unconditional_update: true,
     generation: Generation::Untracked,
     default: no_default,
-    prepare: builtin::volume::prepare_attributes,
+    prepare: no_preparation,
     validate: no_rules,
     rules: Rules::Partial,
     warnings: no_warnings,

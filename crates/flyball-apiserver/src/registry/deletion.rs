@@ -70,7 +70,7 @@ impl<'a> Delete<'a> {
     ) -> Result<Option<ApiResponse>> {
         let Delete { request, options, .. } = *self;
         let kind = &request.kind;
-        let live = kind.decode_from_storage(&entry.value, entry.revision);
+        let live = kind.decode_from_storage(&entry.value, entry.revision).await?;
         self.check(&live)?;
         let required = self.admit(&live, namespace).await?;
         let with = required.into_iter().chain(with).collect();
@@ -104,7 +104,7 @@ impl<'a> Delete<'a> {
 pub(crate) async fn purge(server: &ApiServer, kind: &Arc<Kind>, entry: Entry) -> Result<()> {
     let mut next = Some(entry);
     while let Some(entry) = next {
-        let live = kind.decode_from_storage(&entry.value, entry.revision);
+        let live = kind.decode_from_storage(&entry.value, entry.revision).await?;
         let plan = plan::plan(kind, &live, &DeleteOptions::default(), server.clock().now());
         if execute(server, kind, &entry, live, plan, Vec::new()).await?.is_some() {
             return Ok(());
@@ -131,9 +131,11 @@ async fn execute(
     plan: DeletePlan,
     with: Vec<Op>,
 ) -> Result<Option<DeleteResult>> {
-    let put =
-        |object: Value| Op::put(entry.key.clone(), kind.encode_for_storage(object), Expect::Revision(entry.revision));
-    let shown = |entry: &Entry| kind.decode_from_storage(&entry.value, entry.revision);
+    let put = async |object: Value| {
+        let object = kind.encode_for_storage(object).await?;
+        Ok::<_, Status>(Op::put(entry.key.clone(), object, Expect::Revision(entry.revision)))
+    };
+    let shown = async |entry: Entry| kind.decode_from_storage(&entry.value, entry.revision).await;
     let removed = match plan {
         DeletePlan::Wait if with.is_empty() => return Ok(Some(DeleteResult::Pending(live))),
         DeletePlan::Wait => {
@@ -142,16 +144,21 @@ async fn execute(
             return Ok(committed.map(|_| DeleteResult::Pending(live)));
         }
         DeletePlan::Mark(object) => {
-            let marked = commit(server, kind, put(object), with).await?.flatten();
-            return Ok(marked.map(|entry| DeleteResult::Pending(shown(&entry))));
+            return match commit(server, kind, put(object).await?, with).await?.flatten() {
+                Some(marked) => Ok(Some(DeleteResult::Pending(shown(marked).await?))),
+                None => Ok(None),
+            };
         }
-        DeletePlan::MarkAndRemove(object) => match commit(server, kind, put(object), with).await?.flatten() {
+        DeletePlan::MarkAndRemove(object) => match commit(server, kind, put(object).await?, with).await?.flatten() {
             Some(marked) => remove(server, kind, &marked, &live, Vec::new()).await?,
             None => None,
         },
         DeletePlan::Remove => remove(server, kind, entry, &live, with).await?,
     };
-    Ok(removed.map(|entry| DeleteResult::Deleted(shown(&entry))))
+    match removed {
+        Some(entry) => Ok(Some(DeleteResult::Deleted(shown(entry).await?))),
+        None => Ok(None),
+    }
 }
 
 async fn remove(
@@ -161,8 +168,10 @@ async fn remove(
     live: &Value,
     mut with: Vec<Op>,
 ) -> Result<Option<Entry>> {
-    if let Some(Allocation::Service) = kind.spec.allocation {
-        with.extend(service_allocator::ops(None, Some(live)));
+    match kind.spec.allocation {
+        Some(Allocation::Service) => with.extend(service_allocator::ops(None, Some(live))),
+        Some(Allocation::Namespace) => with.push(admission::forget_quotas(object::name(live))),
+        None => {}
     }
     let delete = Op::delete(entry.key.clone(), Expect::Revision(entry.revision));
     Ok(commit(server, kind, delete, with).await?.flatten())

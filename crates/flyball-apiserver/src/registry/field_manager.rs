@@ -82,7 +82,7 @@ impl<'a> FieldManager<'a> {
             Subresource::Whole | Subresource::Scale if self.kind.custom.is_some() && !self.kind.has_status() => &[],
             Subresource::Whole | Subresource::Scale => self.kind.spec.resets,
             Subresource::Status => self.kind.spec.status.as_ref().map_or(&[], |strategy| strategy.resets),
-            Subresource::Finalize | Subresource::Binding | Subresource::Eviction => &["status"],
+            Subresource::Finalize | Subresource::Binding | Subresource::Eviction | Subresource::Token => &["status"],
         }
     }
 }

@@ -4,11 +4,12 @@
 
 mod tries;
 
-use crate::admission::{self, Attributes, Operation, Options};
+use crate::admission::{self, Attributes, Operation, Options, webhook};
 use crate::authz::Access;
 use crate::authz::rbac;
 use crate::crd;
 use crate::endpoints::Subresource;
+use crate::flow_control;
 use crate::kinds::spec::{Allocation, Delay};
 use crate::registry::service_allocator::{self, ServiceAllocator};
 use crate::registry::{object, strategy, warn};
@@ -149,7 +150,7 @@ impl<'a> Write<'a> {
         let exists = |name, existing| Attempt::Exists { name, is_generated, existing };
         if self.options.dry_run {
             return match request.store().get(&key).await {
-                Ok(None) => Ok(self.created(self.request.kind.encode_dry_run(object))),
+                Ok(None) => Ok(self.created(self.request.kind.encode_dry_run(object).await?)),
                 Ok(Some(entry)) => Ok(exists(name, Some(Box::new(entry)))),
                 Err(error) => request.store_failed(error),
             };
@@ -160,13 +161,13 @@ impl<'a> Write<'a> {
         }
         let mut ops = Vec::with_capacity(2 + requirements.len());
         let allocations = allocations(request, Some(&object), None);
-        ops.push(Op::put(key.clone(), request.kind.encode_for_storage(object), Expect::Absent));
+        ops.push(Op::put(key.clone(), request.kind.encode_for_storage(object).await?, Expect::Absent));
         ops.extend(requirements.into_iter().chain(allocations).chain(crd::require_definition(&request.kind)));
         match request.store().commit(ops).await {
             Ok(committed) => {
                 let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
                 after_commit(request, &name, entry.revision).await;
-                Ok(self.created(request.kind.convert_from_storage(&entry.value, entry.revision)))
+                Ok(self.created(request.kind.convert_from_storage(&entry.value, entry.revision).await?))
             }
             Err(Error::Conflict { key: other, current, .. }) if other == key => Ok(exists(name, current)),
             Err(Error::Conflict { key, .. }) => self.conflict(&key).await,
@@ -202,10 +203,10 @@ impl<'a> Write<'a> {
     ) -> Result<Attempt> {
         let Write { request, subresource, .. } = *self;
         let kind = &request.kind;
-        let live = kind.decode_from_storage(&entry.value, entry.revision);
+        let live = kind.decode_from_storage(&entry.value, entry.revision).await?;
         let (mut object, mut requirements) = match self.admit_update(&live, &transform).await? {
             Some(admitted) => admitted,
-            None => return Ok(self.updated(kind.convert_from_storage(&entry.value, entry.revision))),
+            None => return Ok(self.updated(kind.convert_from_storage(&entry.value, entry.revision).await?)),
         };
         check_version(request, &mut object, entry)?;
         warn::owners(request, &mut object);
@@ -214,8 +215,10 @@ impl<'a> Write<'a> {
         warn::finalizers(request, &object, Some(&live));
         warn::kind(request, &object);
         let mut object = self.validate_update(&live, object, &mut requirements).await?;
-        if managed_fields::keep_timestamps(&live, &mut object) {
-            return Ok(self.updated(kind.convert_from_storage(&entry.value, entry.revision)));
+        // A write that changes nothing still moves an object to the version in which its kind is stored now.
+        // k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate
+        if managed_fields::keep_timestamps(&live, &mut object) && kind.is_in_storage_version(&entry.value) {
+            return Ok(self.updated(kind.convert_from_storage(&entry.value, entry.revision).await?));
         }
         allocate(request, &mut object, Some(&live)).await?;
         self.commit_update(entry, object, &live, requirements).await
@@ -286,14 +289,17 @@ impl<'a> Write<'a> {
     ) -> Result<Attempt> {
         let request = self.request;
         if self.options.dry_run {
-            return Ok(self.updated(self.request.kind.encode_dry_run(object)));
+            return Ok(self.updated(self.request.kind.encode_dry_run(object).await?));
         }
         let expect = Expect::Revision(entry.revision);
         let is_last = is_last_state(request, &object, live);
         let allocations = allocations(request, Some(&object).filter(|_| !is_last), Some(live));
         let (op, last) = match is_last {
             true => (Op::delete(entry.key.clone(), expect), Some(object::encode_unstored(&object))),
-            false => (Op::put(entry.key.clone(), request.kind.encode_for_storage(object), expect), None),
+            false => {
+                let object = request.kind.encode_for_storage(object).await?;
+                (Op::put(entry.key.clone(), object, expect), None)
+            }
         };
         let depends_on = last.is_none().then(|| crd::require_definition(&request.kind)).flatten();
         let ops = std::iter::once(op).chain(requirements).chain(allocations).chain(depends_on).collect();
@@ -303,10 +309,11 @@ impl<'a> Write<'a> {
             Err(error) => return request.store_failed(error),
         };
         after_commit(request, request.name(), committed.revision).await;
-        Ok(self.updated(last.unwrap_or_else(|| {
-            let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
-            request.kind.convert_from_storage(&entry.value, entry.revision)
-        })))
+        if let Some(last) = last {
+            return Ok(self.updated(last));
+        }
+        let entry = committed.entries.into_iter().next().flatten().expect("a put answers with its entry");
+        Ok(self.updated(request.kind.convert_from_storage(&entry.value, entry.revision).await?))
     }
 
     fn updated(&self, object: Bytes) -> Attempt {
@@ -315,24 +322,37 @@ impl<'a> Write<'a> {
     }
 }
 
-/// Waits until the server itself acts on what is stored now: on a definition, a role or a binding.
+/// Waits until the server itself acts on what is stored now: on a definition, a role, a webhook configuration or a policy.
 pub(crate) async fn after_commit(request: &ResourceRequest, name: &str, revision: u64) {
     crd::wait_until_reconciled(request, name).await;
-    if *request.kind.resource.group == *rbac::GROUP {
-        request.server.rbac().reached(revision).await;
+    match &*request.kind.resource.group {
+        rbac::GROUP => request.server.rbac().reached(revision).await,
+        webhook::GROUP => {
+            request.server.admission_webhooks().reached(revision).await;
+            request.server.policies().reached(revision).await;
+        }
+        flow_control::GROUP => {
+            request.server.flow_control().reached(revision).await;
+            if request.target.subresource.is_none() {
+                flow_control::status::refresh(&request.server).await;
+            }
+        }
+        _ => {}
     }
 }
 
 async fn allocate(request: &ResourceRequest, object: &mut Value, live: Option<&Value>) -> Result<()> {
     match request.kind.spec.allocation {
         Some(Allocation::Service) => ServiceAllocator::new(request.store()).allocate(object, live).await,
-        None => Ok(()),
+        Some(Allocation::Namespace) | None => Ok(()),
     }
 }
 
 fn allocations(request: &ResourceRequest, new: Option<&Value>, old: Option<&Value>) -> Vec<Op> {
     match request.kind.spec.allocation {
         Some(Allocation::Service) => service_allocator::ops(new, old),
+        Some(Allocation::Namespace) if new.is_none() => vec![admission::forget_quotas(request.name())],
+        Some(Allocation::Namespace) => Vec::new(),
         None => Vec::new(),
     }
 }

@@ -64,13 +64,17 @@ pub(crate) fn generate_name(object: &mut Value) -> bool {
     while !prefix.is_char_boundary(cut) {
         cut -= 1;
     }
-    let random = Uuid::new_v4();
-    let suffix = random.as_bytes()[..5]
-        .iter()
-        .map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]));
-    let name: String = prefix[..cut].chars().chain(suffix).collect();
+    let name = format!("{}{}", &prefix[..cut], random_suffix());
     metadata_mut(object).insert("name".into(), name.into());
     true
+}
+
+/// The five letters that end a generated name.
+// apiserver/pkg/storage/names/generate.go, simpleNameGenerator
+pub(crate) fn random_suffix() -> String {
+    let random = Uuid::new_v4();
+    let letter = |byte: &u8| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]);
+    random.as_bytes()[..5].iter().map(letter).collect()
 }
 
 /// Prepares an object to be stored for the first time.
@@ -101,7 +105,7 @@ pub(crate) fn before_update(kind: &Kind, subresource: Subresource, object: &mut 
             }
         }
         Subresource::Finalize => keep_all_but_finalizers(object, live),
-        Subresource::Binding | Subresource::Eviction => {}
+        Subresource::Binding | Subresource::Eviction | Subresource::Token => {}
     }
     if matches!(subresource, Subresource::Whole | Subresource::Scale) {
         (kind.spec.prepare)(object, Some(live));

@@ -1,5 +1,6 @@
 //! What is known of one request: who sent it, what it asks for, and until when it is to be answered.
 
+use crate::audit::AuditRecord;
 use crate::authn::user::User;
 use crate::clock;
 use crate::registry::Kind;
@@ -10,9 +11,16 @@ use bytes::Bytes;
 use flyball_schema::resource::Resource;
 use flyball_store::Store;
 use http::{HeaderMap, HeaderValue};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
+
+/// How many characters all warnings of a response may have before they are truncated.
+const MAX_WARNING_CHARS: usize = 4 * 1024;
+/// How many characters a truncated warning has.
+const MAX_TRUNCATED_WARNING_CHARS: usize = 256;
 
 /// One request, from the first filter to the last: filters fill it in, endpoints and admission read it.
 #[derive(Clone)]
@@ -30,6 +38,9 @@ pub struct RequestContext {
     /// When the server stops waiting for the request; none for long-running requests.
     pub deadline: Option<Instant>,
     warnings: Arc<Mutex<Vec<String>>>,
+    annotations: Arc<Mutex<BTreeMap<String, String>>>,
+    /// The audit record, if the audit policy selects the request.
+    pub(crate) audit: Option<Arc<AuditRecord>>,
 }
 
 impl RequestContext {
@@ -43,21 +54,71 @@ impl RequestContext {
             received: Instant::now(),
             deadline: None,
             warnings: Arc::default(),
+            annotations: Arc::default(),
+            audit: None,
         }
     }
 
     /// Adds a Warning header to the response, once.
     pub fn warn(&self, text: impl Into<String>) {
         let text = text.into();
+        if text.is_empty() {
+            return;
+        }
         let mut warnings = self.warnings.lock().expect("no panic while held");
         if !warnings.contains(&text) {
             warnings.push(text);
         }
     }
 
-    /// The texts of the response's Warning headers.
+    /// The texts of the response's Warning headers. If they are too long together, each is truncated.
     pub fn warnings(&self) -> Vec<String> {
-        self.warnings.lock().expect("no panic while held").clone()
+        limit_warnings(&self.warnings.lock().expect("no panic while held"))
+    }
+}
+
+/// Truncates warnings once all together exceed the limit.
+// apiserver/pkg/endpoints/filters/warning.go
+fn limit_warnings(all: &[String]) -> Vec<String> {
+    let mut total = 0;
+    let exceeding = all.iter().position(|text| {
+        total += text.chars().count();
+        total > MAX_WARNING_CHARS
+    });
+    let Some(exceeding) = exceeding else {
+        return all.to_vec();
+    };
+    let mut written = 0;
+    let mut kept = Vec::new();
+    for (index, text) in all.iter().enumerate() {
+        if index > exceeding && written >= MAX_WARNING_CHARS {
+            break;
+        }
+        let text: String = text.chars().take(MAX_TRUNCATED_WARNING_CHARS).collect();
+        written += text.chars().count();
+        kept.push(text);
+    }
+    kept
+}
+
+/// Auditing.
+impl RequestContext {
+    /// Records the object, patch or options that were sent.
+    pub(crate) fn audit_request(&self, object: &Value) {
+        if let Some(record) = &self.audit {
+            record.request_object(object);
+        }
+    }
+
+    /// Adds an annotation to the audit events of the request. The first value of a key counts.
+    pub fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
+        let mut annotations = self.annotations.lock().expect("no panic while held");
+        annotations.entry(key.into()).or_insert_with(|| value.into());
+    }
+
+    /// The annotations of the request's audit events so far.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        self.annotations.lock().expect("no panic while held").clone()
     }
 }
 
@@ -141,5 +202,19 @@ impl ResourceRequest {
     /// A failure of the store that the client cannot repair.
     pub fn store_failed<T>(&self, error: flyball_store::Error) -> Result<T> {
         Err(Status::store_failed(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_truncated_once_they_are_too_long_together() {
+        let long = |length: usize| "é".repeat(length);
+        assert_eq!(limit_warnings(&[long(4096)]), [long(4096)]);
+        assert_eq!(limit_warnings(&[long(4096), long(1)]), [long(256), long(1)]);
+        let many = vec![long(300); 40];
+        assert_eq!(limit_warnings(&many), vec![long(256); 16]);
     }
 }

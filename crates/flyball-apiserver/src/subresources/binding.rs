@@ -65,7 +65,6 @@ async fn assign(
     }
     refuse(pod, &attributes.object["target"])?;
     admission::validate(&mut attributes).await?;
-    let node = attributes.object["target"]["name"].as_str().unwrap_or_default();
     let now = pod.now();
     let write = Write {
         admission: Admission::Done,
@@ -74,7 +73,7 @@ async fn assign(
     write
         .update(|live| {
             let mut placed = live.ok_or_else(|| pod.not_found())?.clone();
-            place(pod, &mut placed, node, &now)?;
+            place(pod, &mut placed, &attributes.object, &now)?;
             Ok(Some(placed))
         })
         .await?;
@@ -100,7 +99,7 @@ fn refuse(request: &ResourceRequest, target: &Value) -> Result<()> {
     Err(Status::invalid("", "Binding", request.name(), causes(violations)))
 }
 
-fn place(request: &ResourceRequest, pod: &mut Value, node: &str, now: &str) -> Result<()> {
+fn place(request: &ResourceRequest, pod: &mut Value, binding: &Value, now: &str) -> Result<()> {
     let conflict = |why: String| Err(Status::conflict_about("", "pods/binding", request.name(), why));
     let name = request.name();
     if object::is_deleting(pod) {
@@ -109,7 +108,16 @@ fn place(request: &ResourceRequest, pod: &mut Value, node: &str, now: &str) -> R
     if let Some(placed) = pod["spec"]["nodeName"].as_str().filter(|placed| !placed.is_empty()) {
         return conflict(format!("pod {name} is already assigned to node {placed:?}"));
     }
-    pod["spec"]["nodeName"] = node.into();
+    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        return conflict(format!("pod {name} has non-empty .spec.schedulingGates"));
+    }
+    pod["spec"]["nodeName"] = binding["target"]["name"].clone();
+    for field in ["annotations", "labels"] {
+        for (key, value) in object::metadata(binding).get(field).and_then(Value::as_object).into_iter().flatten() {
+            let all = object::metadata_mut(pod).entry(field).or_insert_with(|| json!({}));
+            all[key] = value.clone();
+        }
+    }
     let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
     match pod["status"]["conditions"].as_array_mut() {
         Some(conditions) => {

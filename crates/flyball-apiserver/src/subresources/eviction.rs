@@ -102,7 +102,7 @@ fn ignores_budgets(pod: &Value) -> bool {
 /// Adds the condition `DisruptionTarget` to the pod and charges its budget in one commit; none after a conflict.
 async fn mark(request: &ResourceRequest, entry: &Entry, mut pod: Value, charge: Option<Op>) -> Result<Option<Entry>> {
     add_condition(&mut pod, &request.now());
-    let pod = Op::put(entry.key.clone(), request.kind.encode_for_storage(pod), Expect::Revision(entry.revision));
+    let pod = Op::put(entry.key.clone(), request.kind.encode_built_in(pod), Expect::Revision(entry.revision));
     match request.store().commit(std::iter::once(pod).chain(charge).collect()).await {
         Ok(committed) => Ok(committed.entries.into_iter().next().flatten()),
         Err(Error::Conflict { .. }) => Ok(None),

@@ -3,6 +3,7 @@
 mod access;
 mod identity;
 
+use crate::admission::{self, Attributes, Operation, Options};
 use crate::endpoints::{Subresource, decode};
 use crate::registry::field_manager::FieldManager;
 use crate::request::context::ResourceRequest;
@@ -15,7 +16,11 @@ use serde_json::{Value, json};
 /// Answers a review.
 pub(crate) async fn answer(request: &ResourceRequest) -> Result<ApiResponse> {
     let options = WriteOptions::create(&request.info.query, &request.headers)?;
-    let mut object = decode::object(request, &options)?;
+    let mut attributes = Attributes::new(request, Operation::Create, Options::Write(&options));
+    attributes.object = decode::object(request, &options)?;
+    admission::admit(&mut attributes).await?;
+    admission::validate(&mut attributes).await?;
+    let mut object = attributes.object;
     let status = match &*request.kind.resource.plural {
         "selfsubjectaccessreviews" => access::of_self(request, &object).await?,
         "subjectaccessreviews" => access::of_subject(request, &object).await?,

@@ -81,7 +81,7 @@ fn apply_request<'a>(old: &'a Value, options: &'a WriteOptions, now: &'a str) ->
 async fn get(request: &ResourceRequest) -> Result<ApiResponse> {
     match request.store().get(request.key()).await {
         Ok(Some(entry)) => {
-            let live = request.kind.decode_from_storage(&entry.value, entry.revision);
+            let live = request.kind.decode_from_storage(&entry.value, entry.revision).await?;
             Ok(ApiResponse::Other {
                 code: StatusCode::OK,
                 object: scale_of(&request.kind, &live)?,

@@ -1,9 +1,10 @@
 //! `token` of a ServiceAccount: issues a token for the account, possibly bound to a pod, a secret or a node.
 // pkg/registry/core/serviceaccount/storage/token.go
 
+use crate::admission::{self, Attributes, Operation, Options};
 use crate::authn::token::{self, ISSUER};
 use crate::clock;
-use crate::endpoints::decode;
+use crate::endpoints::{Subresource, decode};
 use crate::registry::object;
 use crate::request::context::ResourceRequest;
 use crate::request::options::{WriteOptions, causes};
@@ -32,6 +33,7 @@ pub(crate) async fn issue(request: &ResourceRequest) -> Result<ApiResponse> {
     let namespace = request.namespace().unwrap_or_default();
     decode::check_namespace(request, &mut body)?;
     check_name(request, &body)?;
+    let mut body = admit(request, &options, body).await?;
     let account = get(request, "serviceaccounts", Some(namespace), request.name()).await?;
     let own = object::text(&account, "uid").to_owned();
     let given = object::text(&body, "uid").to_owned();
@@ -61,6 +63,16 @@ pub(crate) async fn issue(request: &ResourceRequest) -> Result<ApiResponse> {
         "expirationTimestamp": clock::seconds(end),
     });
     Ok(ApiResponse::Other { code: StatusCode::CREATED, object: body })
+}
+
+/// Runs admission on the TokenRequest.
+async fn admit(request: &ResourceRequest, options: &WriteOptions, body: Value) -> Result<Value> {
+    let mut attributes = Attributes::new(request, Operation::Create, Options::Write(options));
+    attributes.subresource = Subresource::Token;
+    attributes.object = body;
+    admission::admit(&mut attributes).await?;
+    admission::validate(&mut attributes).await?;
+    Ok(attributes.object)
 }
 
 fn check_name(request: &ResourceRequest, body: &Value) -> Result<()> {

@@ -4,7 +4,7 @@ use flyball_apiserver::{ApiServer, Body, ServerOptions, User};
 use flyball_store::Store;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// An API server, and a short way to send it requests as a user.
 #[derive(Clone)]
@@ -24,11 +24,20 @@ impl Server {
     }
 
     pub async fn over(store: Store) -> Server {
-        Server(ApiServer::start(store).await.unwrap(), User::admin())
+        Server::with(store, ServerOptions::default()).await
     }
 
     pub async fn with(store: Store, options: ServerOptions) -> Server {
-        Server(options.start(store).await.unwrap(), User::admin())
+        let server = Server(options.start(store).await.unwrap(), User::admin());
+        server.account("default").await;
+        server
+    }
+
+    /// Makes the service account of a namespace's pods, as a controller of a cluster does; its token is not mounted.
+    pub async fn account(&self, namespace: &str) {
+        let account = json!({"metadata": {"name": "default"}, "automountServiceAccountToken": false});
+        let answer = self.post(&format!("/api/v1/namespaces/{namespace}/serviceaccounts"), account).await;
+        assert!(matches!(answer.code, 201 | 409), "{}", answer.body);
     }
 
     /// The same server, asked by another user.

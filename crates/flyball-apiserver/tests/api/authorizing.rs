@@ -242,3 +242,50 @@ async fn bootstrap_roles_get_back_what_they_lost() {
     assert_eq!(paths(&server.get(&path).await.body["rules"]), paths(&rules));
     assert_eq!(server.get(&kept).await.body["rules"], Value::Null);
 }
+
+#[tokio::test(start_paused = true)]
+async fn tricks_with_paths_reach_nothing_that_is_not_granted() {
+    let server = Server::start().await;
+    for namespace in ["a", "b"] {
+        server.post("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await;
+        let secrets = format!("/api/v1/namespaces/{namespace}/secrets");
+        server
+            .post(&secrets, json!({"metadata": {"name": "s"}, "stringData": {"k": "hidden"}}))
+            .await;
+    }
+    let rules = [json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]})];
+    grant(&server, "maps", "ada", &rules).await;
+    let ada = server.by(User::new("ada", ["staff"]));
+    for path in [
+        "/api/v1/namespaces/b/secrets/s",
+        "/api/v1/namespaces/default/configmaps/../../b/secrets/s",
+        "/api/v1/namespaces/default/configmaps/%2e%2e/%2e%2e/b/secrets/s",
+        "/api/v1/namespaces/default/configmaps/..%2f..%2fb%2fsecrets%2fs",
+        "/api/v1/namespaces/default%2f..%2fb/secrets/s",
+        "/api/v1/namespaces/b%2fsecrets/s",
+        "/api/v1/namespaces/b/secrets%2fs",
+        "/api/v1/namespaces/b/configmaps/..%2fsecrets/s",
+        "/api/v1/namespaces/b/Secrets/s",
+        "/API/v1/namespaces/b/secrets/s",
+        "/api/V1/namespaces/b/secrets/s",
+        "//api/v1/namespaces/b/secrets/s",
+        "/api//v1/namespaces/b/secrets/s",
+        "/./api/v1/namespaces/b/secrets/s",
+        "/api/v1/namespaces/b/secrets;configmaps/s",
+        "/api/v1/namespaces/b/secrets/s?resource=configmaps&namespace=default",
+        "/api/v1/namespaces/b/secrets/s/",
+        "/api/v1/namespaces/b/secrets/s%00",
+        "/api/v1/watch/namespaces/b/secrets/s",
+        "/api/v1/proxy/namespaces/b/secrets/s",
+        "/api/v1/namespaces/default/configmaps/s/../../../b/secrets/s",
+    ] {
+        let answer = ada.get(path).await;
+        assert!(
+            matches!(answer.code, 301 | 400 | 403 | 404 | 405),
+            "{path}: {} {}",
+            answer.code,
+            answer.body
+        );
+        assert!(!answer.body.to_string().contains("aGlkZGVu"), "{path} shows the secret");
+    }
+}

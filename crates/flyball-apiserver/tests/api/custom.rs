@@ -216,17 +216,18 @@ async fn selectors_may_name_the_fields_that_a_definition_lists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_definition_asks_for_in_vain_is_refused_by_name() {
+async fn the_address_of_a_conversion_webhook_is_validated() {
     let server = Server::start().await;
     let mut webhook = definition(who());
-    let config = json!({"url": "https://example.dev/convert"});
+    let config = json!({"url": "http://example.dev/convert"});
     webhook["spec"]["conversion"] =
         json!({"strategy": "Webhook", "webhook": {"clientConfig": config, "conversionReviewVersions": ["v1"]}});
 
     let refused = server.post(DEFINITIONS, webhook).await;
+
     assert_eq!(refused.code, 422);
-    let named = refused.body["details"]["causes"][0]["field"].as_str().unwrap();
-    assert!(named.contains("spec.conversion"), "{}", refused.body);
+    let cause = &refused.body["details"]["causes"][0];
+    assert_eq!(cause["field"], "spec.conversion.webhookClientConfig.url");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,8 @@
 
 use crate::ask::{Answer, Server};
 use crate::racing::Interrupted;
+use flyball_store::Store;
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -163,6 +165,7 @@ async fn pods_of_a_terminating_namespace_are_neither_bound_nor_evicted() {
     let server = Server::start().await;
     let pods = "/api/v1/namespaces/short/pods";
     server.post("/api/v1/namespaces", json!({"metadata": {"name": "short"}})).await;
+    server.account("short").await;
     let spec = json!({"containers": [{"name": "c", "image": "a:1"}]});
     assert_eq!(server.post(pods, json!({"metadata": {"name": "a"}, "spec": spec})).await.code, 201);
     assert_eq!(server.delete("/api/v1/namespaces/short", Value::Null).await.code, 200);
@@ -178,4 +181,40 @@ async fn pods_of_a_terminating_namespace_are_neither_bound_nor_evicted() {
         assert_eq!(cause(&refused).1, "NamespaceTerminating");
     }
     assert_eq!(server.get(&format!("{pods}/a")).await.body["spec"].get("nodeName"), None);
+}
+
+/// Sixty-four clients evict sixty-four pods at the same time; the budget permits ten.
+async fn race(store: Store) {
+    let server = Server::over(store).await;
+    for n in 0..64 {
+        running(&server, &format!("p{n}"), true).await;
+    }
+    let status = json!({"disruptionsAllowed": 10, "currentHealthy": 64, "desiredHealthy": 54, "expectedPods": 64});
+    budget(&server, json!({"minAvailable": 54}), status).await;
+
+    let evictions = (0..64).map(|n| {
+        let server = server.clone();
+        tokio::spawn(async move { evict(&server, &format!("p{n}"), "").await.code })
+    });
+    let codes: Vec<u16> = join_all(evictions).await.into_iter().map(Result::unwrap).collect();
+
+    let evicted = codes.iter().filter(|code| **code == 201).count();
+    assert_eq!((evicted, codes.iter().filter(|code| **code == 429).count()), (10, 54), "{codes:?}");
+    let pods = server.get(PODS).await.body;
+    let left = pods["items"].as_array().unwrap().iter();
+    let left = left.filter(|pod| pod["metadata"].get("deletionTimestamp").is_none()).count();
+    assert_eq!(left, 54, "the budget keeps its minimum");
+    let budget = server.get(&format!("{BUDGETS}/b")).await.body;
+    assert_eq!(budget["status"]["disruptionsAllowed"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_evictions_keep_the_minimum_of_a_budget_in_memory() {
+    race(Store::memory()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_evictions_keep_the_minimum_of_a_budget_on_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    race(Store::open(directory.path()).await.unwrap()).await;
 }

@@ -5,6 +5,7 @@ use crate::authn::identity::User;
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
 
+const INTEGER: u8 = 0x02;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const OBJECT_IDENTIFIER: u8 = 0x06;
@@ -12,7 +13,23 @@ const UTF8_STRING: u8 = 0x0c;
 const PRINTABLE_STRING: u8 = 0x13;
 
 /// The user in a subject (the contents of its outer sequence); none without a common name.
-pub(crate) fn user(mut subject: &[u8]) -> Option<User> {
+pub(crate) fn user(subject: &[u8]) -> Option<User> {
+    let (name, groups) = names(subject)?;
+    Some(User::new(name.filter(|name| !name.is_empty())?, groups))
+}
+
+/// The organizations in the subject of a certificate signing request in DER; none if it is malformed.
+// RFC 2986, section 4.1
+pub(crate) fn organizations_of_request(der: &[u8]) -> Option<Vec<String>> {
+    let (request, _) = element(der, SEQUENCE)?;
+    let (fields, _) = element(request, SEQUENCE)?;
+    let (_version, rest) = element(fields, INTEGER)?;
+    let (subject, _) = element(rest, SEQUENCE)?;
+    names(subject).map(|(_, organizations)| organizations)
+}
+
+/// The last common name and the organizations of a subject; none if it is malformed.
+fn names(mut subject: &[u8]) -> Option<(Option<String>, Vec<String>)> {
     let (mut name, mut groups) = (None, vec![]);
     while !subject.is_empty() {
         let (mut attributes, rest) = element(subject, SET)?;
@@ -28,7 +45,7 @@ pub(crate) fn user(mut subject: &[u8]) -> Option<User> {
             }
         }
     }
-    Some(User::new(name.filter(|name| !name.is_empty())?, groups))
+    Some((name, groups))
 }
 
 fn text(value: &[u8]) -> Option<String> {

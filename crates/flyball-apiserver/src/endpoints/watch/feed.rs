@@ -2,12 +2,13 @@
 
 use crate::endpoints::filter::Filter;
 use crate::endpoints::watch::initial::Initial;
-use crate::endpoints::watch::{bookmark, failure};
+use crate::endpoints::watch::{bookmark, error_event, failure};
 use crate::registry::Kind;
 use crate::request::context::ResourceRequest;
 use crate::request::options::ListOptions;
 use crate::response::{Change, WatchEvent};
 use crate::server::ApiServer;
+use crate::status::Result;
 use flyball_store::{Error, Event, Watch};
 use serde_json::json;
 use std::pin::Pin;
@@ -69,18 +70,18 @@ impl Feed {
             match initial.next(&self.kind, &self.filter).await {
                 Ok(Some(event)) => return Some(event),
                 Ok(None) => self.initial = None,
-                Err(error) => return self.fail(error),
+                Err(status) => return self.end(error_event(&status)),
             }
         }
         while !self.has_failed {
             tokio::select! {
                 biased;
                 event = self.watch.next() => match event? {
-                    Ok(event) => {
-                        if let Some(event) = self.select(&event) {
-                            return Some(event);
-                        }
-                    }
+                    Ok(event) => match self.select(&event).await {
+                        Ok(Some(event)) => return Some(event),
+                        Ok(None) => {}
+                        Err(status) => return self.end(error_event(&status)),
+                    },
                     Err(error) => return self.fail(error),
                 },
                 () = &mut self.wake => {
@@ -102,31 +103,39 @@ impl Feed {
         failure(error)
     }
 
+    /// Ends the watch with an event.
+    fn end(&mut self, event: WatchEvent) -> Option<WatchEvent> {
+        self.initial = None;
+        self.has_failed = true;
+        Some(event)
+    }
+
     /// A change as the selectors show it; none if they do not.
-    fn select(&self, event: &Arc<Event>) -> Option<WatchEvent> {
+    async fn select(&self, event: &Arc<Event>) -> Result<Option<WatchEvent>> {
         if event.revision <= self.after {
-            return None;
+            return Ok(None);
         }
         let cached = self.server.frames().get(&self.kind, event);
+        cached.convert(&self.filter).await?;
         if self.filter.is_empty() {
-            return Some(cached.event(match (event.created, &event.value) {
+            return Ok(Some(cached.event(match (event.created, &event.value) {
                 (true, _) => Change::Added,
                 (false, Some(_)) => Change::Modified,
                 (false, None) => Change::Deleted,
-            }));
+            })));
         }
         let matches = |attributes| self.filter.matches(&self.kind, attributes);
         let (is_selected, was_selected) = (
             cached.attributes().is_some_and(matches),
             cached.previous_attributes().is_some_and(matches),
         );
-        match (was_selected, is_selected) {
+        Ok(match (was_selected, is_selected) {
             (false, false) => None,
             (true, true) => Some(cached.event(Change::Modified)),
             (false, true) => Some(cached.event(Change::Added)),
             (true, false) if event.value.is_none() => Some(cached.event(Change::Deleted)),
             (true, false) => cached.left(),
-        }
+        })
     }
 
     /// Sleeps until the next bookmark or the end.

@@ -6,9 +6,9 @@ use crate::registry::Kind;
 use crate::request::context::ResourceRequest;
 use crate::request::options::ListOptions;
 use crate::response::{Change, WatchEvent};
-use crate::status::Result;
+use crate::status::{Result, Status};
 use bytes::Bytes;
-use flyball_store::{Entry, Range, Store};
+use flyball_store::{Error, Range, Store};
 use serde_json::json;
 use std::vec::IntoIter;
 
@@ -21,7 +21,7 @@ pub(super) struct Initial {
     prefix: Bytes,
     /// The revision of the state; changes follow after it.
     pub revision: u64,
-    entries: IntoIter<Entry>,
+    objects: IntoIter<Bytes>,
     /// Where the next page begins; none after the last one.
     next: Option<Bytes>,
     has_bookmark: bool,
@@ -35,42 +35,39 @@ impl Initial {
             store: request.store().clone(),
             prefix: request.kind.prefix(request.namespace()),
             revision: 0,
-            entries: Vec::new().into_iter(),
+            objects: Vec::new().into_iter(),
             next: None,
             has_bookmark: options.allow_watch_bookmarks,
         };
-        match initial.read_page(None).await {
-            Ok(()) => Ok(initial),
-            Err(error) => request.store_failed(error),
-        }
+        initial.read_page(&request.kind, None).await?;
+        Ok(initial)
     }
 
-    async fn read_page(&mut self, start: Option<Bytes>) -> flyball_store::Result<()> {
+    async fn read_page(&mut self, kind: &Kind, start: Option<Bytes>) -> Result<()> {
         let range = Range {
             prefix: self.prefix.clone(),
             limit: Some(PAGE),
             revision: start.is_some().then_some(self.revision),
             start,
         };
-        let page = self.store.range(range).await?;
+        let page = self.store.range(range).await.map_err(failed)?;
         self.revision = page.revision;
         let last = page.entries.last().filter(|_| page.more);
         self.next = last.map(|last| [&last.key, &b"\0"[..]].concat().into());
-        self.entries = page.entries.into_iter();
+        self.objects = kind.convert_entries(&page.entries).await?.into_iter();
         Ok(())
     }
 
     /// The next object that the filter selects, then the bookmark that ends the state, if the client wants it.
-    pub async fn next(&mut self, kind: &Kind, filter: &Filter) -> flyball_store::Result<Option<WatchEvent>> {
+    pub async fn next(&mut self, kind: &Kind, filter: &Filter) -> Result<Option<WatchEvent>> {
         loop {
-            for entry in self.entries.by_ref() {
-                let object = kind.convert_from_storage(&entry.value, entry.revision);
+            for object in self.objects.by_ref() {
                 if filter.selects(kind, || object.clone()) {
                     return Ok(Some(WatchEvent::new(Change::Added, object)));
                 }
             }
             match self.next.take() {
-                Some(start) => self.read_page(Some(start)).await?,
+                Some(start) => self.read_page(kind, Some(start)).await?,
                 None if std::mem::take(&mut self.has_bookmark) => {
                     let annotations = json!({"annotations": {"k8s.io/initial-events-end": "true"}});
                     return Ok(Some(super::bookmark(kind, self.revision, annotations)));
@@ -78,5 +75,13 @@ impl Initial {
                 None => return Ok(None),
             }
         }
+    }
+}
+
+/// The refusal of a page that cannot be read: clients have to begin anew if its revision is compacted.
+fn failed(error: Error) -> Status {
+    match error {
+        Error::Compacted { requested, oldest } => super::expired_status(requested, oldest),
+        error => Status::store_failed(error),
     }
 }

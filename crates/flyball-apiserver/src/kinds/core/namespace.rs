@@ -1,8 +1,8 @@
 //! Namespace.
 
 use crate::kinds::spec::{
-    Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, KeptMetadata, ResourceSpec, Rules,
-    SelectableField, StatusStrategy, SubresourceEndpoint, no_status_preparation, no_status_rules, no_warnings,
+    Allocation, Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, KeptMetadata, ResourceSpec,
+    Rules, SelectableField, StatusStrategy, SubresourceEndpoint, no_status_preparation, no_status_rules, no_warnings,
 };
 use flyball_schema::builtin;
 use flyball_schema::names::NameRule;
@@ -33,7 +33,7 @@ pub static NAMESPACE: ResourceSpec = ResourceSpec {
         ("finalize", SubresourceEndpoint::Finalize),
         ("status", SubresourceEndpoint::Status),
     ],
-    allocation: None,
+    allocation: Some(Allocation::Namespace),
     deletion: DeletionStrategy {
         returns_object: true,
         dependents: Dependents::Deleted,

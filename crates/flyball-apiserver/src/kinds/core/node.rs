@@ -2,8 +2,8 @@
 
 use crate::kinds::spec::{
     Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, KeptMetadata, ResourceSpec, Rules,
-    SelectableField, StatusStrategy, SubresourceEndpoint, no_rules, no_status_preparation, no_status_rules,
-    no_warnings,
+    SelectableField, StatusStrategy, SubresourceEndpoint, no_preparation, no_rules, no_status_preparation,
+    no_status_rules, no_warnings,
 };
 use flyball_schema::builtin;
 use flyball_schema::names::NameRule;
@@ -19,7 +19,7 @@ pub static NODE: ResourceSpec = ResourceSpec {
     unconditional_update: true,
     generation: Generation::Untracked,
     default: builtin::node::default,
-    prepare: builtin::node::prepare,
+    prepare: no_preparation,
     validate: no_rules,
     rules: Rules::Partial,
     warnings: no_warnings,

@@ -2,7 +2,7 @@
 
 use crate::kinds::spec::{
     Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, KeptMetadata, ResourceSpec, Rules,
-    StatusStrategy, SubresourceEndpoint, no_status_preparation, no_warnings,
+    StatusStrategy, SubresourceEndpoint, no_status_preparation,
 };
 use flyball_schema::builtin;
 use flyball_schema::names::NameRule;
@@ -21,7 +21,7 @@ pub static PERSISTENT_VOLUME_CLAIM: ResourceSpec = ResourceSpec {
     prepare: builtin::volume::prepare_claim,
     validate: builtin::volume::validate_claim,
     rules: Rules::Complete,
-    warnings: no_warnings,
+    warnings: builtin::warning::claim,
     resets: &["status"],
     status: Some(StatusStrategy {
         keeps: KeptMetadata::Fields(&[]),

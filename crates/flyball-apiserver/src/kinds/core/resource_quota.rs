@@ -2,9 +2,9 @@
 
 use crate::kinds::spec::{
     Create, Delay, DeletionStrategy, Dependents, Enforcement, Generation, KeptMetadata, ResourceSpec, Rules,
-    StatusStrategy, SubresourceEndpoint, no_default, no_preparation, no_rules, no_status_preparation, no_status_rules,
-    no_warnings,
+    StatusStrategy, SubresourceEndpoint, no_default, no_preparation, no_status_preparation, no_warnings,
 };
+use flyball_schema::builtin;
 use flyball_schema::names::NameRule;
 
 /// ResourceQuota.
@@ -19,15 +19,15 @@ pub static RESOURCE_QUOTA: ResourceSpec = ResourceSpec {
     generation: Generation::Untracked,
     default: no_default,
     prepare: no_preparation,
-    validate: no_rules,
-    rules: Rules::Partial,
+    validate: builtin::quota::validate,
+    rules: Rules::Complete,
     warnings: no_warnings,
     resets: &["status"],
     status: Some(StatusStrategy {
         keeps: KeptMetadata::Fields(&[]),
         resets: &["spec"],
         prepare: no_status_preparation,
-        validate: no_status_rules,
+        validate: builtin::quota::validate_status,
     }),
     subresources: &[("status", SubresourceEndpoint::Status)],
     allocation: None,
@@ -40,5 +40,5 @@ pub static RESOURCE_QUOTA: ResourceSpec = ResourceSpec {
     conversion: None,
     fields: &[],
     deprecation: None,
-    enforcement: Enforcement::StoredOnly,
+    enforcement: Enforcement::Enforced,
 };

@@ -9,29 +9,36 @@ use flyball_schema::decode::Document;
 use flyball_schema::kinds;
 use flyball_schema::protobuf::{self, Envelope};
 use flyball_schema::violation::Violation;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The options of a delete.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteOptions {
     /// The grace period of a pod, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
     /// The conditions on the object without which it is not deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub preconditions: Option<Preconditions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     orphan_dependents: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     propagation_policy: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     dry_run: Vec<String>,
 }
 
 /// The conditions on an object without which it is not deleted.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Preconditions {
     /// The object's uid.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
     /// The object's resource version.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
 }
 
@@ -122,6 +129,19 @@ impl DeleteOptions {
         }
         violations.extend(check_dry_run(&self.dry_run));
         violations
+    }
+
+    /// The options as audit events show them.
+    pub(crate) fn audited(&self) -> Value {
+        let mut options = self.to_value();
+        options["kind"] = "DeleteOptions".into();
+        options["apiVersion"] = "meta.k8s.io/v1".into();
+        options
+    }
+
+    /// The fields of the options that were given.
+    pub(crate) fn to_value(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
     }
 
     /// Whether the object has to be of a certain resource version.

@@ -9,6 +9,7 @@ use flyball_schema::metadata::validate_field_manager;
 use flyball_schema::violation::Violation;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, USER_AGENT};
+use serde_json::{Value, json};
 
 /// The options of a write.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct WriteOptions {
     pub manager: String,
     /// Whether an apply takes ownership of fields of other managers.
     pub force: bool,
+    /// The query parameters `fieldManager` and `fieldValidation`, as they were given.
+    given: [String; 2],
 }
 
 /// The treatment of unknown and duplicate fields.
@@ -119,12 +122,28 @@ impl WriteOptions {
             _ => manager.to_owned(),
         };
         let force = query.flag("force");
+        let given = ["fieldManager", "fieldValidation"].map(|name| query.get(name).unwrap_or_default().to_owned());
         Ok(WriteOptions {
             dry_run: !dry_run.is_empty(),
             field_validation,
             manager,
             force,
+            given,
         })
+    }
+
+    /// The fields of the options that were given, as CreateOptions and UpdateOptions have them.
+    pub(crate) fn to_value(&self) -> Value {
+        let mut value = json!({});
+        if self.dry_run {
+            value["dryRun"] = json!(["All"]);
+        }
+        for (field, text) in ["fieldManager", "fieldValidation"].into_iter().zip(&self.given) {
+            if !text.is_empty() {
+                value[field] = text.as_str().into();
+            }
+        }
+        value
     }
 }
 

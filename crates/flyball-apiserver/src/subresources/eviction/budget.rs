@@ -181,11 +181,7 @@ fn charge(request: &ResourceRequest, entry: &Entry, budget: &mut Value, pod: &st
         now,
     };
     manager.update(Some(&old), budget);
-    Op::put(
-        entry.key.clone(),
-        kind.encode_for_storage(budget.take()),
-        Expect::Revision(entry.revision),
-    )
+    Op::put(entry.key.clone(), kind.encode_built_in(budget.take()), Expect::Revision(entry.revision))
 }
 
 // component-helpers/apps/poddisruptionbudget/helpers.go, UpdateDisruptionAllowedCondition

@@ -61,7 +61,7 @@ pub(super) async fn rules(request: &ResourceRequest, review: &Value) -> Result<A
         resources.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
         paths.push(json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
     }
-    let (rules, error) = request.server.rbac().policy(request.store()).await?.rules_for(&request.user, namespace);
+    let (rules, error) = request.server.rbac().read(request.store()).await?.rules_for(&request.user, namespace);
     for rule in rules {
         if !rule.resources.is_empty() {
             let mut shown = json!({"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources});
