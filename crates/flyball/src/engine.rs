@@ -10,6 +10,7 @@ pub(crate) mod runner;
 pub(crate) mod running;
 pub(crate) mod runtime;
 pub(crate) mod stopping;
+pub(crate) mod storage;
 pub(crate) mod task;
 pub(crate) mod timer;
 pub(crate) mod trace;

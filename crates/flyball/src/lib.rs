@@ -23,6 +23,7 @@ mod leader;
 pub mod metrics;
 #[cfg(feature = "program")]
 mod program;
+pub mod webhook;
 
 pub use cache::{Cache, WatchState};
 pub use context::ready::Readiness;
@@ -46,6 +47,7 @@ pub use engine::dynamic_controller::DynamicController;
 pub use engine::inspect::{Failing, QueueState, Queued};
 pub use engine::queue::QueuePosition;
 pub use engine::running::Running;
+pub use engine::storage::{StorageMigration, migrate_storage};
 pub use engine::work::MapperFailure;
 pub use event::{Event, EventApi, EventFilter, EventPolicy, EventRecord, Events, Severity};
 pub use leader::{Connection, Election, Leadership};
@@ -62,6 +64,7 @@ pub use program::manifests::Manifests;
 pub use program::run::{NoFlags, NoSection, Program, Settings, run};
 #[cfg(feature = "otel")]
 pub use program::traces::Traces;
+pub use webhook::{CelRule, Conversion, Defaulting, Review, Validation, Violations};
 
 /// What [`Metrics::register`] takes.
 pub use prometheus_client;

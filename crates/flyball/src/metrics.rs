@@ -7,6 +7,7 @@ mod instruments;
 mod process;
 mod sample;
 mod text;
+mod webhook;
 
 pub use family::{Counter, Gauge, Histogram, Timer};
 pub use text::Format;
@@ -150,6 +151,11 @@ impl Metrics {
     }
 
     /// A watch of a kind begins anew, or its list does, and why.
+    /// Begins a review of the webhook at a path.
+    pub(crate) fn webhook(&self, path: &str) -> webhook::Reviewing {
+        webhook::Reviewing::begin(self.instruments(), path)
+    }
+
     pub(crate) fn watch_restarted(&self, kind: &str, reason: &str) {
         self.instruments().watch_restarts.with([kind, reason]).inc();
     }

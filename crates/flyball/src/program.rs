@@ -1,4 +1,4 @@
-//! An operator as a program: arguments, configuration, logs, probes and manifests. The feature `program`, on by default.
+//! An operator as a program: arguments, configuration, logs, probes, webhooks and manifests. The feature `program`, on by default.
 
 pub(crate) mod admin;
 pub(crate) mod args;
@@ -9,3 +9,4 @@ pub(crate) mod run;
 pub(crate) mod section;
 pub(crate) mod tls;
 pub(crate) mod traces;
+pub(crate) mod webhook;

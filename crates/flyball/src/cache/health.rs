@@ -32,6 +32,8 @@ pub struct WatchState {
     pub lists: u64,
     /// How often a watch was opened; all but the first are restarts.
     pub watches: u64,
+    /// How many objects reads and mappers have been answered with so far: each of them was decoded, or its metadata was.
+    pub reads: u64,
     /// How many objects are cached.
     pub objects: usize,
     /// How many bytes they take, about.

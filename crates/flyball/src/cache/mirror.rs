@@ -14,7 +14,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 use tokio::{sync::watch, time::Instant};
@@ -32,6 +32,8 @@ pub(crate) struct Mirror {
     namespaces: Box<[Option<Arc<str>>]>,
     state: Mutex<State>,
     health: watch::Sender<Box<[Health]>>,
+    /// How many objects reads have answered with.
+    reads: AtomicU64,
     /// Whether some controller cannot do without the kind.
     required: AtomicBool,
     /// Reconciles everything that may want an object of an optional kind, once the kind is installed.
@@ -84,6 +86,7 @@ impl Mirror {
             kind,
             manager,
             namespaces,
+            reads: AtomicU64::new(0),
             state: Mutex::new(State {
                 contents: Contents::default(),
                 progress,
@@ -140,22 +143,32 @@ impl Mirror {
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object>> {
-        self.lock().contents.get(key).cloned()
+        self.counted(self.lock().contents.get(key).cloned())
+    }
+
+    /// Counts the objects that a read answers with.
+    fn counted<I>(&self, objects: I) -> I
+    where
+        for<'a> &'a I: IntoIterator<Item = &'a Arc<Object>>,
+    {
+        let count = (&objects).into_iter().count() as u64;
+        self.reads.fetch_add(count, Ordering::Relaxed);
+        objects
     }
 
     /// The objects of one namespace, or all.
     pub(crate) fn list(&self, namespace: Option<&str>) -> Vec<Arc<Object>> {
-        self.lock().contents.iter(namespace).cloned().collect()
+        self.counted(self.lock().contents.iter(namespace).cloned().collect())
     }
 
     /// The objects that name the object with this uid as an owner.
     pub(crate) fn dependents_of(&self, uid: &str) -> Vec<Arc<Object>> {
-        self.lock().contents.dependents_of(uid).cloned().collect()
+        self.counted(self.lock().contents.dependents_of(uid).cloned().collect())
     }
 
     /// The objects that an index finds by a value, if there is such an index.
     pub(crate) fn by_index(&self, name: &str, value: &str) -> Option<Vec<Arc<Object>>> {
-        Some(self.lock().contents.by_index(name, value)?.cloned().collect())
+        Some(self.counted(self.lock().contents.by_index(name, value)?.cloned().collect()))
     }
 
     /// Keeps an index; says no if there is another one of that name.
@@ -392,6 +405,7 @@ impl Mirror {
             last_error: health.failure,
             lists: health.lists,
             watches: health.watches,
+            reads: self.reads.load(Ordering::Relaxed),
             objects: usage.objects,
             bytes: usage.bytes,
             unindexed: usage.unindexed,

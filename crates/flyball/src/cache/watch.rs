@@ -66,6 +66,8 @@ pub(crate) enum Lists {
     Paged,
     /// As the beginning of a watch (KEP-3157), where the server can; it then holds no list in memory.
     Streamed,
+    /// In pages, from an API server in this process: its watches neither break nor fall silent, so they need no end and no bookmarks.
+    InProcess,
 }
 
 /// Follows a kind, or one namespace of it, until the future is dropped.
@@ -114,7 +116,7 @@ impl Watch<'_> {
     async fn step(&mut self) -> Result<(), WatchError> {
         match (self.from.clone(), self.lists) {
             (Some(version), _) => self.watch(self.watch_request(Some(&version))?).await,
-            (None, Lists::Paged) => self.list().await,
+            (None, Lists::Paged | Lists::InProcess) => self.list().await,
             (None, Lists::Streamed) => self.stream().await,
         }
     }
@@ -206,7 +208,7 @@ impl Watch<'_> {
             self.mirror.watching(self.watch);
         }
         let (mut lines, mut told) = (Lines::default(), false);
-        while let Some(piece) = with_timeout(WATCH_DURATION + Duration::from_secs(5), body.next()).await? {
+        while let Some(piece) = self.patiently(body.next()).await? {
             lines.feed(&piece.map_err(WatchError::Read)?, |line| {
                 self.take(line)?;
                 told = true;
@@ -226,6 +228,14 @@ impl Watch<'_> {
             early => sleep(early).await,
         }
         Ok(())
+    }
+
+    /// Waits for the next piece of a watch as long as the watch may be silent.
+    async fn patiently<T>(&self, next: impl Future<Output = T>) -> Result<T, WatchError> {
+        match self.lists {
+            Lists::InProcess => Ok(next.await),
+            _ => with_timeout(WATCH_DURATION + Duration::from_secs(5), next).await,
+        }
     }
 
     fn take(&mut self, line: &[u8]) -> Result<(), WatchError> {
@@ -271,8 +281,8 @@ impl Watch<'_> {
         let params = WatchParams {
             label_selector: kind.selection.label_selector(),
             field_selector: kind.selection.field_selector(),
-            timeout: Some(WATCH_DURATION.as_secs() as u32),
-            bookmarks: true,
+            timeout: (self.lists != Lists::InProcess).then_some(WATCH_DURATION.as_secs() as u32),
+            bookmarks: self.lists != Lists::InProcess,
             send_initial_events: version.is_none(),
         };
         match kind.form {

@@ -40,6 +40,9 @@ impl Context {
     /// `False` with the reason `Waiting` and what the other one lacks. The object is reconciled again when something changes that
     /// its controller owns or watches, and after 30 seconds at the latest. See also [`Error::waiting`].
     ///
+    /// As in kstatus, an object of a custom kind without a condition `Ready` is ready: a kind may have none. If its kind has one,
+    /// an object that was not reconciled yet lacks it; ask for the condition before.
+    ///
     /// ```
     /// # use flyball::{Action, Context, Result};
     /// # use k8s_openapi::api::{apps::v1::Deployment, batch::v1::Job};

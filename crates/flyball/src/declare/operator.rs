@@ -2,25 +2,36 @@
 
 #[cfg(feature = "program")]
 use crate::Config;
+use crate::cache::kind::Kind;
 use crate::cache::watch::Lists;
 use crate::declare::check::{Check, Checks};
 use crate::declare::controller::ControllerSpec;
 use crate::declare::task::LeaderTask;
+use crate::webhook::endpoint::Endpoint;
+use crate::webhook::{
+    CelRule, Conversion, Defaulting, Validation,
+    admission::AdmissionSpec,
+    conversion::{self, ConversionSpec},
+    policy::KindRule,
+    registration,
+};
 use crate::{Connection, Controller, Election, Error, EventPolicy, Metrics, Result, Running};
 use futures::future::BoxFuture;
 use k8s_openapi::{
     api::rbac::v1::PolicyRule,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps},
 };
-use kube::Client;
+use kube::{Client, Resource};
+use serde_json::Value;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 /// How long an operator's name may be, so that what is named after it, with a few letters more, has a name that Kubernetes takes.
 const MAX_NAME_LENGTH: usize = 50;
 
-/// Default ports of metrics and of probes.
+/// Default ports of metrics, probes and webhooks.
 pub(crate) const METRICS_PORT: u16 = 8080;
 pub(crate) const HEALTH_PORT: u16 = 8081;
+pub(crate) const WEBHOOK_PORT: u16 = 9443;
 
 /// Default of [`Operator::shutdown_grace`]: as long as Kubernetes gives a pod.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(30);
@@ -43,6 +54,11 @@ pub struct Operator {
     served: Vec<(String, u16)>,
     metrics: Option<Metrics>,
     events: EventPolicy,
+    admissions: Vec<AdmissionSpec>,
+    conversions: Vec<ConversionSpec>,
+    rules: Vec<KindRule>,
+    /// Declarations that cannot be kept.
+    mistakes: Vec<String>,
     election: Option<Election>,
     #[cfg(feature = "program")]
     config: Option<Config>,
@@ -73,6 +89,10 @@ impl Operator {
             served: Vec::new(),
             metrics: None,
             events: EventPolicy::default(),
+            admissions: Vec::new(),
+            conversions: Vec::new(),
+            rules: Vec::new(),
+            mistakes: Vec::new(),
             election: None,
             #[cfg(feature = "program")]
             config: None,
@@ -100,6 +120,38 @@ impl Operator {
         self
     }
 
+    /// Checks objects before they are stored, by a webhook that the operator serves.
+    pub fn validates<K>(mut self, validation: Validation<K>) -> Operator {
+        self.admissions.push(validation.spec);
+        self
+    }
+
+    /// Completes objects before they are validated and stored, by a webhook that the operator serves.
+    pub fn defaults<K>(mut self, defaulting: Defaulting<K>) -> Operator {
+        self.admissions.push(defaulting.spec);
+        self
+    }
+
+    /// Declares a kind in several versions, which the operator brings along as by [`Operator::crd`] and converts by a webhook.
+    pub fn converts<K>(mut self, conversion: Conversion<K>) -> Operator {
+        self.mistakes.extend(conversion.spec.mistakes.clone());
+        match conversion.spec.crd() {
+            Ok(crd) => self.crds.push(crd),
+            Err(mistake) => self.mistakes.push(mistake),
+        }
+        self.conversions.push(conversion.spec);
+        self
+    }
+
+    /// Has the API server check objects of a kind by a rule in CEL, without a webhook.
+    pub fn rule<K>(mut self, rule: CelRule) -> Operator
+    where
+        K: Resource<DynamicType = (), Scope: 'static>,
+    {
+        self.rules.push(KindRule { kind: Kind::of::<K>(), rule });
+        self
+    }
+
     /// Confines the operator to these namespaces: of kinds that live in namespaces nothing else is watched, cached or
     /// reconciled. All namespaces unless set.
     ///
@@ -118,6 +170,13 @@ impl Operator {
     /// where a kind has very many objects.
     pub fn streaming_lists(mut self) -> Operator {
         self.lists = Lists::Streamed;
+        self
+    }
+
+    /// Watches without end, as is right where the API server is in the same process.
+    #[doc(hidden)]
+    pub fn in_process(mut self) -> Operator {
+        self.lists = Lists::InProcess;
         self
     }
 
@@ -228,6 +287,12 @@ impl Operator {
         &self.crds
     }
 
+    /// Converts an object to another version of its kind, as the webhook of [`Operator::converts`] does. The version is
+    /// written with its group, as in `example.dev/v2`.
+    pub fn convert(&self, object: &Value, api_version: &str) -> Result<Value> {
+        conversion::review::convert(&self.conversions, object, api_version)
+    }
+
     /// Starts the operator: installs its kinds, stands for election, runs its controllers and tasks.
     ///
     /// `cluster` is a `kube::Client` or a `kube::Config`. Without [`Operator::config`] it opens no port, and no Lease is needed
@@ -287,6 +352,27 @@ impl Operator {
         &self.permissions
     }
 
+    pub(crate) fn admissions(&self) -> &[AdmissionSpec] {
+        &self.admissions
+    }
+
+    pub(crate) fn conversions(&self) -> &[ConversionSpec] {
+        &self.conversions
+    }
+
+    pub(crate) fn rules(&self) -> &[KindRule] {
+        &self.rules
+    }
+
+    /// Where the API server reaches the webhooks of the operator, which runs in a namespace.
+    pub(crate) fn webhook_endpoint(&self, namespace: &str) -> Endpoint {
+        #[cfg(feature = "program")]
+        if let Some(endpoint) = self.config.as_ref().and_then(|config| config.webhook.endpoint()) {
+            return endpoint;
+        }
+        Endpoint::service(&self.name, namespace)
+    }
+
     pub(crate) fn served(&self) -> &[(String, u16)] {
         &self.served
     }
@@ -307,12 +393,18 @@ impl Operator {
             mistakes.extend(self.controllers.iter().filter_map(ControllerSpec::scope_error));
         }
         mistakes.extend(self.controller_mistakes());
-        let taken = |port: u16| [METRICS_PORT, HEALTH_PORT].contains(&port);
+        mistakes.extend(self.mistakes.clone());
+        mistakes.extend(registration::mistakes(self));
+        let taken = |port: u16| [METRICS_PORT, HEALTH_PORT, WEBHOOK_PORT].contains(&port);
         for (name, port) in &self.served {
-            if taken(*port) || matches!(name.as_str(), "metrics" | "health") || !is_label(name) || name.len() > 15 {
+            if taken(*port)
+                || matches!(name.as_str(), "metrics" | "health" | "webhook")
+                || !is_label(name)
+                || name.len() > 15
+            {
                 mistakes.push(format!(
                     "port {name} ({port}): its name must be at most 15 lower-case letters, digits and dashes, and \
-                     neither metrics nor health, whose ports it must leave free"
+                     none of metrics, health and webhook, whose ports it must leave free"
                 ));
             }
         }

@@ -1,7 +1,10 @@
 //! Installs the kinds that an operator brings along, where a configuration says, and never over a newer definition.
 
+mod loss;
+
 use crate::declare::timer::fnv1a;
 use crate::engine::runtime::Runtime;
+use crate::webhook::{endpoint::Endpoint, policy, registration};
 use crate::{Backoff, Error, Leadership, Operator, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -163,7 +166,8 @@ pub(crate) async fn install_while_leading(runtime: Arc<Runtime>, operator: Opera
 pub(crate) async fn install(client: &Client, operator: &Operator) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let params = PatchParams::apply(operator.name()).force();
-    for crd in annotated(operator).map(hashed) {
+    let endpoint = operator.webhook_endpoint(client.default_namespace());
+    for crd in annotated(operator, &endpoint).map(hashed) {
         let name = crd.name_any();
         let failed = |source| match &source {
             kube::Error::Api(status) if status.code == 403 => InstallError::Forbidden(name.clone(), source),
@@ -181,7 +185,12 @@ pub(crate) async fn install(client: &Client, operator: &Operator) -> Result<()> 
                 );
                 current
             }
-            _ => api.patch(&name, &params, &Patch::Apply(&crd)).await.map_err(failed)?,
+            (_, current) => {
+                if let Some(current) = &current {
+                    loss::check(client, current, &crd).await?;
+                }
+                api.patch(&name, &params, &Patch::Apply(&crd)).await.map_err(failed)?
+            }
         };
         established(&api, installed).await?;
         tracing::debug!(crd = name, "installed");
@@ -189,10 +198,12 @@ pub(crate) async fn install(client: &Client, operator: &Operator) -> Result<()> 
     Ok(())
 }
 
-/// An operator's kinds, each with the operator's version if it has one.
-pub(crate) fn annotated(operator: &Operator) -> impl Iterator<Item = CustomResourceDefinition> {
+/// An operator's kinds, each with the rules and the conversion that the operator declares, and its version if it has one.
+pub(crate) fn annotated(operator: &Operator, endpoint: &Endpoint) -> impl Iterator<Item = CustomResourceDefinition> {
     operator.crds().iter().map(|crd| {
         let mut crd = crd.clone();
+        policy::extend_schema(operator, &mut crd);
+        registration::set_conversion(operator, &mut crd, endpoint);
         if let Some(version) = operator.own_version() {
             let annotations = crd.metadata.annotations.get_or_insert_default();
             annotations.insert(VERSION.into(), version.into());
@@ -224,12 +235,14 @@ impl Verdict {
             return Verdict::Install;
         };
         let version = |crd: &CustomResourceDefinition| crd.annotations().get(VERSION).cloned();
-        if let (Some(theirs), Some(ours)) = (version(current), version(ours))
-            && is_newer(&theirs, &ours)
-        {
-            return Verdict::Keep(format!("of version {theirs} of the operator, newer than {ours}"));
+        let mut drops = false;
+        if let (Some(theirs), Some(ours)) = (version(current), version(ours)) {
+            if is_newer(&theirs, &ours) {
+                return Verdict::Keep(format!("of version {theirs} of the operator, newer than {ours}"));
+            }
+            drops = is_newer(&ours, &theirs);
         }
-        let unknown = unknown_versions(current, ours);
+        let unknown = unknown_versions(current, ours, drops);
         if !unknown.is_empty() {
             let unknown = unknown.join(", ");
             return Verdict::Keep(format!("serving or storing {unknown}, which this operator does not know"));
@@ -248,9 +261,15 @@ fn json(crd: &CustomResourceDefinition) -> Value {
     serde_json::json!({ "annotations": annotations, "labels": labels, "spec": crd.spec })
 }
 
-/// The versions that a definition serves or has stored objects in, and that ours does not have.
-fn unknown_versions(current: &CustomResourceDefinition, ours: &CustomResourceDefinition) -> Vec<String> {
-    let served = current.spec.versions.iter().filter(|version| version.served).map(|version| &version.name);
+/// The versions that a definition serves or has stored objects in, and that ours does not have. A newer operator `drops` those that
+/// are only served.
+fn unknown_versions(current: &CustomResourceDefinition, ours: &CustomResourceDefinition, drops: bool) -> Vec<String> {
+    let served = current
+        .spec
+        .versions
+        .iter()
+        .filter(|version| version.served && !drops)
+        .map(|version| &version.name);
     let stored = current.status.iter().flat_map(|status| status.stored_versions.iter().flatten());
     let mut unknown: Vec<_> = served
         .chain(stored)
@@ -283,7 +302,7 @@ fn served(current: &CustomResourceDefinition, ours: &CustomResourceDefinition, w
 }
 
 /// Whether a value has everything that another has. The API server adds defaults.
-fn covers(value: &Value, part: &Value) -> bool {
+pub(crate) fn covers(value: &Value, part: &Value) -> bool {
     match (value, part) {
         (Value::Object(value), Value::Object(part)) => {
             part.iter().all(|(key, part)| value.get(key).is_some_and(|value| covers(value, part)))

@@ -11,6 +11,10 @@ use crate::metrics::MeasuredClient;
 #[cfg(feature = "program")]
 use crate::program::admin::{self, Servers};
 #[cfg(feature = "program")]
+use crate::program::webhook::{Keeper, WebhookHealth};
+#[cfg(feature = "program")]
+use crate::webhook::{WebhookService, registration};
+#[cfg(feature = "program")]
 use crate::{Addresses, Config};
 use crate::{Cache, Election, Events, Leadership, Metrics, Operator, Result, event};
 use kube::Client;
@@ -26,6 +30,9 @@ struct Setup {
     operator: Operator,
     election: Option<Election>,
     install: CrdInstall,
+    /// Whether its webhooks answer, if it serves any.
+    #[cfg(feature = "program")]
+    webhooks: Option<WebhookHealth>,
 }
 
 impl Setup {
@@ -34,8 +41,14 @@ impl Setup {
         let Some(config) = operator.configuration() else {
             return Ok(Setup::declared(operator));
         };
+        let mut configured = config.applied_to(operator.clone())?;
+        let webhooks = (config.webhook.enabled && registration::has_webhooks(operator)).then(WebhookHealth::new);
+        if let Some(health) = webhooks.clone() {
+            configured = configured.ready_check("webhook", move || health.check());
+        }
         Ok(Setup {
-            operator: config.applied_to(operator.clone())?,
+            operator: configured,
+            webhooks,
             election: Election::configured(operator.name(), &config.leader_election),
             install: config.crds.install,
         })
@@ -51,6 +64,8 @@ impl Setup {
             operator: operator.clone(),
             election: None,
             install: CrdInstall::default(),
+            #[cfg(feature = "program")]
+            webhooks: None,
         }
     }
 }
@@ -72,8 +87,13 @@ pub struct Running {
 
 impl Running {
     pub(crate) async fn start(operator: &Operator, connection: Connection) -> Result<Running> {
-        let Setup { operator, election, install } = &Setup::of(operator)?;
-        operator.check()?;
+        let setup = Setup::of(operator)?;
+        setup.operator.check()?;
+        Running::start_checked(&setup, connection).await
+    }
+
+    async fn start_checked(setup: &Setup, connection: Connection) -> Result<Running> {
+        let Setup { operator, election, install, .. } = setup;
         let cache = Cache::new(operator.name(), operator.namespaces_watched(), operator.lists());
         let metrics = operator.own_metrics();
         let unmeasured = connection.client()?;
@@ -129,20 +149,32 @@ impl Running {
             #[cfg(feature = "program")]
             client,
         };
-        running.serve(operator).await
+        running.serve(setup).await
     }
 
     /// Opens the ports that the configuration asks for.
     #[cfg(feature = "program")]
-    async fn serve(mut self, operator: &Operator) -> Result<Running> {
-        if let Some(config) = operator.configuration() {
+    async fn serve(mut self, setup: &Setup) -> Result<Running> {
+        if let Some(config) = setup.operator.configuration() {
             self.servers = Servers::start(&self.operator, config, self.client.clone()).await?;
+            if let Some(health) = &setup.webhooks {
+                let keeper = Keeper::new(
+                    self.client.clone(),
+                    &setup.operator,
+                    &config.webhook,
+                    self.operator.clock,
+                    health.clone(),
+                )?;
+                let service =
+                    WebhookService::measured(&setup.operator, self.client.clone(), self.operator.metrics.clone());
+                self.servers.webhooks(&config.webhook, service, keeper).await?;
+            }
         }
         Ok(self)
     }
 
     #[cfg(not(feature = "program"))]
-    async fn serve(self, _: &Operator) -> Result<Running> {
+    async fn serve(self, _: &Setup) -> Result<Running> {
         Ok(self)
     }
 
@@ -192,6 +224,8 @@ impl Running {
         if let Some(elections) = self.elections.take() {
             elections.release().await;
         }
+        #[cfg(feature = "program")]
+        self.servers.drain().await;
         let mut publisher = take(&mut self.publisher);
         self.ended.cancel();
         let operator = self.operator.name.clone();

@@ -32,6 +32,8 @@ pub(super) const NAMES: &[&str] = &[
     "flyball_cache_objects", "flyball_cache_bytes", "flyball_cache_synced", "flyball_watch_restarts",
     "flyball_event_to_reconcile_seconds", "flyball_writes_fenced", "flyball_drift_corrected",
     "flyball_task_runs", "flyball_mapper_errors", "flyball_cache_unindexed_objects",
+    "controller_runtime_webhook_requests", "controller_runtime_webhook_requests_in_flight",
+    "controller_runtime_webhook_latency_seconds", "controller_runtime_webhook_panics",
     "process_cpu_seconds", "process_resident_memory_bytes", "process_virtual_memory_bytes",
     "process_start_time_seconds", "process_open_fds", "process_max_fds",
 ];
@@ -75,6 +77,10 @@ pub(super) struct Instruments {
     pub(super) cache_bytes: Gauges<1>,
     pub(super) cache_synced: Gauges<1>,
     pub(super) watch_restarts: Counters<2>,
+    pub(super) webhook_requests: Counters<2>,
+    pub(super) webhook_in_flight: Gauges<1>,
+    pub(super) webhook_latency: Histograms<1>,
+    pub(super) webhook_panics: Counters<1>,
 }
 
 impl Instruments {
@@ -120,6 +126,10 @@ impl Instruments {
             cache_bytes: gauge(to, "flyball_cache_bytes", "Bytes that the objects in the cache take", ["kind"]),
             cache_synced: gauge(to, "flyball_cache_synced", "1 if the kind is listed and watched, 0 if that fails", ["kind"]),
             watch_restarts: counter(to, "flyball_watch_restarts", "Watches that began anew, by why the last one ended", ["kind", "reason"]),
+            webhook_requests: counter(to, "controller_runtime_webhook_requests", "Reviews by the status of the response", ["webhook", "code"]),
+            webhook_in_flight: gauge(to, "controller_runtime_webhook_requests_in_flight", "Reviews that are answered now", ["webhook"]),
+            webhook_latency: seconds(to, "controller_runtime_webhook_latency_seconds", "How long answers to reviews take", ["webhook"]),
+            webhook_panics: counter(to, "controller_runtime_webhook_panics", "Reviews whose function panicked", ["webhook"]),
         }
     }
 }

@@ -41,12 +41,12 @@ impl Extension {
             .map(|argument| format!("flag --{} is the framework's", argument.get_long().unwrap_or_default()))
             .collect();
         if let Some(section) = self.section
-            && (is_section(section) || section == "webhook")
+            && is_section(section)
         {
             mistakes.push(format!("section {section:?} is the framework's"));
         }
         for (command, augment) in &self.subcommands {
-            if ["run", "crds", "rbac", "manifests", "help"].contains(command) {
+            if ["run", "crds", "rbac", "manifests", "migrate-storage", "help"].contains(command) {
                 mistakes.push(format!("command {command:?} is the framework's"));
             }
             let config = config_argument();
@@ -70,7 +70,10 @@ fn is_same(one: &Arg, other: &Arg) -> bool {
     long || one.get_short().is_some() && one.get_short() == other.get_short()
 }
 
-/// The command of an operator: `run`, `crds`, `rbac`, `manifests` and `help`, and what its author adds.
+/// The command that rewrites stored objects.
+pub(crate) const MIGRATE_STORAGE: &str = "migrate-storage";
+
+/// The command of an operator: `run`, `crds`, `rbac`, `manifests`, `migrate-storage` and `help`, and what its author adds.
 pub(crate) fn command(name: &str, extension: &Extension) -> Command {
     let flags = |command| (extension.flags)(command).about(None::<&str>);
     let file = extension.section.map(|_| config_argument());
@@ -93,7 +96,9 @@ pub(crate) fn command(name: &str, extension: &Extension) -> Command {
         let flags = (extension.flags)(Command::new(*name).arg(config_argument())).about(None::<&str>);
         augment(flags)
     });
-    root.subcommands([run, crds, rbac, manifests]).subcommands(own)
+    let migrate = printing(Command::new(MIGRATE_STORAGE))
+        .about("Rewrite stored objects in the version that is stored now, so that older ones can be dropped");
+    root.subcommands([run, crds, rbac, manifests, migrate]).subcommands(own)
 }
 
 fn scope_arguments(name: &str) -> [Arg; 2] {
@@ -246,6 +251,7 @@ fn heading(path: &str) -> &'static str {
         Some("leaderElection") => "Leader election",
         Some("metrics") => "Metrics",
         Some("health") => "Health",
+        Some("webhook") => "Webhooks",
         Some("logging") => "Logging",
         Some("tracing") => "Tracing",
         Some("shutdown") => "Shutdown",
@@ -418,9 +424,9 @@ mod tests {
         assert!(mistake.starts_with("/no/such/file: No such file"), "{mistake}");
         assert!(mistake.ends_with("FLYBALL_METRICS_PORT (metrics.port): invalid port `x`: expected 0-65535"));
         assert!(
-            parse(&["--webhook-port", "1"], &[])
+            parse(&["--webhook-ports", "1"], &[])
                 .unwrap_err()
-                .contains("unexpected argument '--webhook-port'")
+                .contains("unexpected argument '--webhook-ports'")
         );
         assert!(
             parse(&["--namespace", "a", "--namespaces", "b"], &[])

@@ -11,8 +11,9 @@ pub use controllers::{BackoffConfig, ControllerConfig};
 pub(crate) use keys::{KEYS, Key};
 pub(crate) use layers::{Layers, is_section};
 
-use crate::declare::operator::{HEALTH_PORT, METRICS_PORT};
+use crate::declare::operator::{HEALTH_PORT, METRICS_PORT, WEBHOOK_PORT};
 use crate::leader::{LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD};
+use crate::webhook::endpoint::Endpoint;
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
@@ -44,6 +45,8 @@ pub struct Config {
     pub metrics: Metrics,
     /// Where probes are answered.
     pub health: Health,
+    /// Where webhooks are served.
+    pub webhook: Webhook,
     /// What is logged, and how.
     pub logging: Logging,
     /// Where traces are sent.
@@ -121,6 +124,39 @@ pub struct Health {
     pub liveness_path: String,
     /// The path that answers once caches are listed.
     pub readiness_path: String,
+}
+
+/// Where webhooks are served, if the operator declares any.
+///
+/// The port speaks TLS, with the files `tls.crt` and `tls.key` of `cert_dir` if they are there when the operator starts, or with
+/// certificates of its own: an authority in the Secret `<operator>-webhook-ca`, which the replicas share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Webhook {
+    /// Whether they are served.
+    pub enabled: bool,
+    /// The address to listen on.
+    pub address: IpAddr,
+    /// The port to listen on; 0 for a free one.
+    pub port: u16,
+    /// The directory with the port's certificate, its key and, as `ca.crt`, its authority. It is read again when it changes.
+    pub cert_dir: String,
+    /// Where the API server reaches the port, as in `https://127.0.0.1:9443`; through a Service unless set.
+    pub url: Option<String>,
+    /// The Service, as in `cache-system/cache-webhook`; `<operator>-webhook` where the operator runs unless set.
+    pub service: Option<String>,
+    /// Whether the operator installs its webhook configurations. It adds its authority to them either way.
+    pub install: bool,
+}
+
+impl Webhook {
+    /// Where the API server reaches the webhooks, if the configuration says.
+    pub(crate) fn endpoint(&self) -> Option<Endpoint> {
+        let url = self.url.as_ref().map(|url| Endpoint::Url(url.trim_end_matches('/').to_owned()));
+        let service = self.service.as_ref().and_then(|service| service.split_once('/'));
+        let service =
+            service.map(|(namespace, name)| Endpoint::Service { namespace: namespace.into(), name: name.into() });
+        url.or(service)
+    }
 }
 
 /// What is logged, and how.
@@ -211,6 +247,21 @@ impl Default for Health {
     }
 }
 
+impl Default for Webhook {
+    /// controller-runtime's port and directory.
+    fn default() -> Webhook {
+        Webhook {
+            enabled: true,
+            address: Ipv4Addr::UNSPECIFIED.into(),
+            port: WEBHOOK_PORT,
+            cert_dir: "/tmp/k8s-webhook-server/serving-certs".into(),
+            url: None,
+            service: None,
+            install: true,
+        }
+    }
+}
+
 impl Default for Logging {
     fn default() -> Logging {
         Logging { level: "info".into(), format: LogFormat::Auto }
@@ -284,8 +335,8 @@ mod tests {
             ),
             (
                 "leaderElections: {}",
-                "leaderElections: no such key; there are namespace, namespaces, leaderElection, metrics, health, logging, \
-                 tracing, shutdown, crds, controllers",
+                "leaderElections: no such key; there are namespace, namespaces, leaderElection, metrics, health, webhook, \
+                 logging, tracing, shutdown, crds, controllers",
             ),
             ("metrics: 8080", "metrics: has keys of its own, not a value"),
             ("metrics: { port: { number: 1 } }", "metrics.port: takes a value, not keys of its own"),
@@ -311,12 +362,12 @@ mod tests {
                 "leaderElection.name: invalid Lease name `a..b`: expected lower-case letters, digits, dashes and dots, 253 at most",
             ),
             (
-                "webhook: { port: 9443 }",
-                "webhook.port: this version serves no webhooks; leave the key out",
+                "webhook: { url: 'http://a' }",
+                "webhook.url: invalid URL `http://a`: write https://127.0.0.1:9443, without a path",
             ),
             (
-                "webhook: { enabled: true }",
-                "webhook.enabled: this version serves no webhooks; leave the key out",
+                "webhook: { service: cache }",
+                "webhook.service: invalid Service `cache`: write NAMESPACE/NAME",
             ),
             ("kind: Deployment", "kind: `Deployment` is no OperatorConfig"),
             (

@@ -5,6 +5,7 @@ mod rules;
 mod workload;
 
 use crate::engine::crds;
+use crate::webhook::{endpoint::Endpoint, policy, registration};
 use crate::{Operator, Result};
 use kube::api::DynamicObject;
 use serde::Serialize;
@@ -70,12 +71,26 @@ impl<'a> Manifests<'a> {
 
     /// The CustomResourceDefinitions.
     pub fn crds(&self) -> Result<Vec<DynamicObject>> {
-        crds::annotated(self.operator).map(|crd| Ok(object(serde_json::to_value(crd)?))).collect()
+        crds::annotated(self.operator, &self.endpoint())
+            .map(|crd| Ok(object(serde_json::to_value(crd)?)))
+            .collect()
     }
 
     /// The ServiceAccount, its Roles and ClusterRole, and what binds them.
     pub fn rbac(&self) -> Vec<DynamicObject> {
         rbac::objects(self).into_iter().map(object).collect()
+    }
+
+    /// The configurations of the operator's webhooks, and the policies of its rules. The operator adds its authority to the
+    /// configurations when it runs.
+    pub fn webhooks(&self) -> Vec<DynamicObject> {
+        let configurations = registration::configurations(self.operator, &self.endpoint(), None);
+        let policies = policy::objects(self.operator, &self.namespace);
+        configurations.into_iter().chain(policies).map(object).collect()
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.operator.webhook_endpoint(&self.namespace)
     }
 
     /// Everything: the Namespace, the kinds, the rights, and the objects that run `image`.
@@ -85,6 +100,7 @@ impl<'a> Manifests<'a> {
         objects.extend(self.crds()?);
         objects.extend(self.rbac());
         objects.extend(workload::objects(self, image).into_iter().map(object));
+        objects.extend(self.webhooks());
         Ok(objects)
     }
 

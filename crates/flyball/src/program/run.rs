@@ -1,22 +1,24 @@
 //! `flyball::run` and [`Program`]: an operator as a program, with its arguments, configuration, log, client and signals.
 
-use crate::program::args::{self, Extension};
+use crate::program::args::{self, Extension, MIGRATE_STORAGE};
 use crate::program::manifests::to_yaml;
 use crate::program::{log, section};
-use crate::{Config, Error, Manifests, Operator, Result};
+use crate::webhook::registration;
+use crate::{Config, Error, Manifests, Operator, Result, StorageMigration, migrate_storage};
 use clap::{ArgMatches, Args, Command, error::ErrorKind as Refusal};
 use futures::future::BoxFuture;
-use kube::api::DynamicObject;
+use kube::{Client, api::DynamicObject};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
     ffi::OsString,
     io::{ErrorKind, Write},
+    net::{IpAddr, Ipv4Addr},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Runs an operator as its program's arguments say: `run` (or nothing), `crds`, `rbac`, `manifests`, `help`.
+/// Runs an operator as its program's arguments say: `run` (or nothing), `crds`, `rbac`, `manifests`, `migrate-storage`, `help`.
 ///
 /// Its configuration is put together from flags, environment and file; see [`Config`]. It ends after SIGTERM or SIGINT, once
 /// the reconciles under way have ended; a second signal does not wait for them. Wrong arguments and a wrong configuration end
@@ -184,6 +186,7 @@ impl<F: Args + Send + 'static, S: Send + 'static> Program<F, S> {
             Ok(Started::Subcommand(run)) => run.await,
             Ok(Started::Print(objects)) => print(&objects),
             Ok(Started::Serve(operator, config)) => serve(&operator, &config).await,
+            Ok(Started::Migrate(operator)) => migrate(&operator).await,
         }
     }
 
@@ -232,6 +235,9 @@ impl<F: Args + Send + 'static, S: Send + 'static> Program<F, S> {
             args::controllers(&mut config, &operator, arguments, &variables).map_err(refused)?;
             return Ok(Started::Serve(Box::new(operator), Box::new(config)));
         }
+        if name == MIGRATE_STORAGE {
+            return Ok(Started::Migrate(Box::new(operator)));
+        }
         printed(&operator, name, arguments).map(Started::Print).map_err(Start::Failed)
     }
 
@@ -256,6 +262,7 @@ pub(crate) type Variables = BTreeMap<String, String>;
 enum Started {
     Serve(Box<Operator>, Box<Config>),
     Print(Vec<DynamicObject>),
+    Migrate(Box<Operator>),
     Subcommand(BoxFuture<'static, Result<()>>),
 }
 
@@ -296,11 +303,8 @@ async fn work(operator: &Operator) -> Result<()> {
             _ = interrupt.recv() => {}
         }
     };
-    let cluster = kube::Config::infer().await.map_err(|error| {
-        Error::permanent(format!(
-            "find a cluster: {error}; set KUBECONFIG to the kubeconfig of one, `flyball up` writes its own"
-        ))
-    })?;
+    let cluster = cluster().await?;
+    let operator = &reached_from(operator, &cluster, in_a_pod())?;
     tracing::info!(operator = operator.name(), cluster = %cluster.cluster_url, "starting");
     let running = tokio::select! {
         running = operator.start(cluster) => running?,
@@ -314,6 +318,68 @@ async fn work(operator: &Operator) -> Result<()> {
         () = signalled() => tracing::warn!("stopped before the reconciles under way had ended"),
     }
     Ok(())
+}
+
+async fn cluster() -> Result<kube::Config> {
+    kube::Config::infer().await.map_err(|error| {
+        Error::permanent(format!(
+            "find a cluster: {error}; set KUBECONFIG to the kubeconfig of one, `flyball up` writes its own"
+        ))
+    })
+}
+
+/// Rewrites stored objects, and prints how far it is.
+async fn migrate(operator: &Operator) -> Result<()> {
+    let client = Client::try_from(cluster().await?)?;
+    migrate_storage(&client, operator, |progress| {
+        let StorageMigration { definition, version, migrated, remaining, done, .. } = progress;
+        match (done, remaining) {
+            (true, _) => println!(
+                "{definition}: {version} is the only version that is stored; {migrated} objects were rewritten"
+            ),
+            (false, Some(left)) => {
+                println!("{definition}: {migrated} objects are rewritten in {version}, {left} are left")
+            }
+            (false, None) => println!("{definition}: {migrated} objects are rewritten in {version}"),
+        }
+    })
+    .await
+}
+
+/// Whether this process runs in the cluster, and a Service can lead to it.
+fn in_a_pod() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}
+
+/// The operator with webhooks that the API server can reach: by their Service in a pod, by a loopback address if the API server
+/// is on this machine, and none otherwise.
+fn reached_from(operator: &Operator, cluster: &kube::Config, in_a_pod: bool) -> Result<Operator> {
+    let mut config = operator.configuration().cloned().unwrap_or_default();
+    let webhook = &mut config.webhook;
+    let decided = in_a_pod || !webhook.enabled || webhook.endpoint().is_some() || !registration::has_webhooks(operator);
+    let host = cluster.cluster_url.host().unwrap_or_default().trim_matches(['[', ']']);
+    let is_local = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    if decided {
+        return Ok(operator.clone());
+    }
+    if is_local && webhook.port != 0 {
+        webhook.address = Ipv4Addr::LOCALHOST.into();
+        webhook.url = Some(format!("https://127.0.0.1:{}", webhook.port));
+        tracing::info!(url = webhook.url, "the API server reaches the webhooks of this process by a URL");
+        return Ok(operator.clone().config(&config));
+    }
+    let advice = "set webhook.url (--webhook-url) to an address by which it does";
+    if !operator.conversions().is_empty() {
+        return Err(Error::permanent(format!(
+            "the API server {host} does not reach this process, which has to convert objects: {advice}"
+        )));
+    }
+    webhook.enabled = false;
+    tracing::warn!(
+        api_server = host,
+        "webhooks are left out: the API server does not reach this process; {advice}"
+    );
+    Ok(operator.clone().config(&config))
 }
 
 fn print(objects: &[DynamicObject]) -> Result<()> {
@@ -388,6 +454,25 @@ mod tests {
             })
     }
 
+    #[test]
+    fn webhooks_are_reached_by_a_service_by_a_loopback_url_or_not_at_all() {
+        use crate::{Review, Validation};
+        async fn admit(_: Arc<ConfigMap>, _: Review<ConfigMap>) -> Result<()> {
+            Ok(())
+        }
+        let operator = Operator::new("greeter").validates(Validation::new(admit)).config(&Config::default());
+        let reached = |url: &str, in_a_pod: bool| {
+            let operator = reached_from(&operator, &kube::Config::new(url.parse().unwrap()), in_a_pod).unwrap();
+            let webhook = operator.configuration().unwrap().webhook.clone();
+            (webhook.enabled, webhook.url, webhook.address.is_loopback())
+        };
+        let local = Some("https://127.0.0.1:9443".to_owned());
+        assert_eq!(reached("https://127.0.0.1:6443", false), (true, local.clone(), true));
+        assert_eq!(reached("https://[::1]:6443", false), (true, local, true));
+        assert_eq!(reached("https://10.0.0.1", true), (true, None, false));
+        assert_eq!(reached("https://cluster.example.dev", false), (false, None, false));
+    }
+
     fn refusal<T>(started: Result<T, String>) -> String {
         started.map_or_else(|refusal| refusal, |_| "none".into())
     }
@@ -425,7 +510,7 @@ mod tests {
         assert!(matches!(print, Ok(Started::Print(objects)) if !objects.is_empty()));
         let help = program().command().unwrap().render_long_help().to_string();
         assert!(
-            help.contains("--region <REGION>") && help.contains("check      Checks something"),
+            help.contains("--region <REGION>") && help.contains("check            Checks something"),
             "{help}"
         );
     }

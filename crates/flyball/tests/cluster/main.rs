@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod administering;
+mod admitting;
 mod applying;
 mod claiming;
+mod converting;
 mod deleting;
 mod dynamic;
 mod electing;
@@ -25,6 +27,7 @@ mod queueing;
 mod reading;
 mod reporting;
 mod restarting;
+mod reviewing;
 mod running;
 mod selecting;
 mod steps;

@@ -27,7 +27,7 @@ fn deployment(name: &str) -> Deployment {
     serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap()
 }
 
-/// What a ConfigMap's entries ask for: `secrets`, then a Deployment `database`, then the Secrets that `web` names.
+/// What a ConfigMap's entries ask for: `secrets`, then the Deployments of `database`, then the Secrets that `web` names.
 fn children(map: &ConfigMap) -> Children {
     let entry = |name: &str| map.data.as_ref().and_then(|data| data.get(name));
     let names =
@@ -35,8 +35,9 @@ fn children(map: &ConfigMap) -> Children {
     let before: Vec<String> = names(entry("secrets"));
     let after: Vec<String> = names(entry("web"));
     let mut children = before.iter().fold(Children::new(), |children, name| children.apply(secret(name))).then();
-    if let Some(name) = entry("database") {
-        children = children.apply(deployment(name)).then();
+    let databases: Vec<String> = names(entry("database"));
+    if !databases.is_empty() {
+        children = databases.iter().fold(children, |children, name| children.apply(deployment(name))).then();
     }
     after.iter().fold(children, |children, name| children.apply(secret(name)))
 }
@@ -60,7 +61,7 @@ async fn secrets(world: &World) -> Vec<String> {
     secrets.items.into_iter().filter_map(|secret| secret.metadata.name).collect()
 }
 
-async fn make_ready(world: &World) {
+async fn make_ready(world: &World, name: &str) {
     let progressing = json!({ "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable" });
     let conditions = json!([{ "type": "Available", "status": "True" }, progressing]);
     let counts = json!({
@@ -74,7 +75,7 @@ async fn make_ready(world: &World) {
     let patch = Patch::Merge(json!({ "status": counts }));
     world
         .api::<Deployment>()
-        .patch_status("database", &PatchParams::default(), &patch)
+        .patch_status(name, &PatchParams::default(), &patch)
         .await
         .unwrap();
 }
@@ -93,7 +94,7 @@ async fn a_step_is_applied_once_the_step_before_is_ready() {
     world.writes();
     pass(300 * SECOND).await;
     assert_eq!(world.writes(), Vec::<String>::new(), "what is as it should be is not written again");
-    make_ready(&world).await;
+    make_ready(&world, "database").await;
     world.until("web", |_: &Secret| true).await;
     assert_eq!(secrets(&world).await, ["password", "web"]);
 }
@@ -106,7 +107,7 @@ async fn what_a_set_no_longer_contains_is_deleted_in_reverse_order() {
         .create(owner(json!({ "secrets": "password", "database": "database", "web": "web,old" })))
         .await;
     world.until("database", |_: &Deployment| true).await;
-    make_ready(&world).await;
+    make_ready(&world, "database").await;
     world.until("old", |_: &Secret| true).await;
     let deleted = |writes: Vec<String>| -> Vec<String> {
         let paths = writes.iter().filter_map(|write| write.strip_prefix("DELETE "));
@@ -125,6 +126,21 @@ async fn what_a_set_no_longer_contains_is_deleted_in_reverse_order() {
     world.until_gone::<Secret>("web").await;
     pass(SECOND).await;
     assert_eq!(deleted(world.writes()), ["database", "web"], "a kind that is not in the set goes first");
+    world
+        .merge::<ConfigMap>("ada", json!({ "data": { "secrets": "password,extra", "database": "one,two" } }))
+        .await;
+    for name in ["one", "two"] {
+        world.until(name, |_: &Deployment| true).await;
+        make_ready(&world, name).await;
+    }
+    pass(60 * SECOND).await;
+    world.writes();
+    world
+        .merge::<ConfigMap>("ada", json!({ "data": { "secrets": "password", "database": "one" } }))
+        .await;
+    world.until_gone::<Secret>("extra").await;
+    pass(SECOND).await;
+    assert_eq!(deleted(world.writes()), ["two", "extra"], "a later step goes before an earlier one");
     world.merge::<ConfigMap>("ada", json!({ "data": null })).await;
     world.until_gone::<Secret>("password").await;
 }
@@ -139,15 +155,15 @@ async fn nothing_is_deleted_while_a_step_waits_or_after_an_apply_that_failed() {
         json!({ "secrets": "a,not a name" }),
         json!({ "secrets": "a", "database": "database", "web": "web" }),
     ] {
-        world.merge::<ConfigMap>("ada", json!({ "data": { "secrets": null } })).await;
         world.merge::<ConfigMap>("ada", json!({ "data": set })).await;
         pass(60 * SECOND).await;
+        assert_eq!(secrets(&world).await, ["a", "b"]);
     }
     assert!(
         world.api::<Deployment>().get_opt("database").await.unwrap().is_some(),
         "the second step waits"
     );
-    make_ready(&world).await;
+    make_ready(&world, "database").await;
     world.until("web", |_: &Secret| true).await;
     world.until_gone::<Secret>("b").await;
     assert_eq!(secrets(&world).await, ["a", "web"]);

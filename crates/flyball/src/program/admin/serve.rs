@@ -1,10 +1,13 @@
-//! The sockets of the admin server: one for probes, one for metrics and `/debug`, or one for both. A port that asks for tokens
-//! speaks TLS.
+//! The sockets of an operator: one for probes, one for metrics and `/debug`, or one for both, and one for webhooks. A port that
+//! asks for tokens speaks TLS, as does that of webhooks.
 
+use crate::config::Webhook;
 use crate::engine::runtime::Runtime;
 use crate::program::admin::auth::Gate;
 use crate::program::admin::{debug_routes, probes};
 use crate::program::tls::ServingCertificate;
+use crate::program::webhook::Keeper;
+use crate::webhook::WebhookService;
 use crate::{Config, Error, Result};
 use axum::Router;
 use hyper::server::conn::http1;
@@ -33,6 +36,8 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection is kept, and how long its last answer may take.
 const MAX_CONNECTION_AGE: Duration = Duration::from_secs(300);
 const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long webhooks answer after the operator has stopped.
+const WEBHOOK_DRAIN: Duration = Duration::from_secs(5);
 /// Further connections wait.
 const MAX_CONNECTIONS: usize = 256;
 
@@ -51,6 +56,8 @@ pub struct Addresses {
     pub health: Option<SocketAddr>,
     /// Metrics, the leader and `/debug`.
     pub metrics: Option<SocketAddr>,
+    /// Webhooks.
+    pub webhook: Option<SocketAddr>,
 }
 
 impl Servers {
@@ -102,6 +109,24 @@ impl Servers {
         let acceptor = TlsAcceptor::from(certificate.server_config()?);
         self.tasks.spawn(certificate.keep());
         Ok(Some(acceptor))
+    }
+
+    /// Serves webhooks, and registers them once the port listens.
+    pub(crate) async fn webhooks(&mut self, config: &Webhook, service: WebhookService, keeper: Keeper) -> Result<()> {
+        let tls = TlsAcceptor::from(keeper.certificate.server_config()?);
+        let router = Router::new().fallback_service(service);
+        let address = self.listen("webhook", (config.address, config.port), router, Some(tls)).await?;
+        self.addresses.webhook = Some(address);
+        self.tasks.spawn(keeper.certificate.clone().keep());
+        self.tasks.spawn(keeper.run(address));
+        Ok(())
+    }
+
+    /// Answers reviews for some time more: the API server learns later than this process that it stops.
+    pub(crate) async fn drain(&self) {
+        if self.addresses.webhook.is_some() {
+            sleep(WEBHOOK_DRAIN).await;
+        }
     }
 
     async fn listen(

@@ -30,6 +30,9 @@ pub(crate) enum Field<'a> {
     GraceTime(&'a mut Option<Duration>),
     Install(&'a mut CrdInstall),
     File(&'a mut Option<String>),
+    Directory(&'a mut String),
+    Url(&'a mut Option<String>),
+    ServicePlace(&'a mut Option<String>),
 }
 
 impl Field<'_> {
@@ -43,13 +46,15 @@ impl Field<'_> {
             Field::Duration(_) | Field::Time(_) | Field::GraceTime(_) => "DURATION",
             Field::Install(_) => "WHO",
             Field::File(_) => "FILE",
+            Field::Directory(_) => "DIRECTORY",
+            Field::ServicePlace(_) => "NAMESPACE/NAME",
             Field::Count(_) | Field::Retries(_) | Field::Number(_) => "NUMBER",
             Field::Address(_) => "ADDRESS",
             Field::Port(_) => "PORT",
             Field::Path(_) => "PATH",
             Field::Level(_) => "LEVEL",
             Field::Format(_) => "FORMAT",
-            Field::Collector(_) => "URL",
+            Field::Collector(_) | Field::Url(_) => "URL",
         }
     }
 
@@ -71,6 +76,9 @@ impl Field<'_> {
             Field::Service(value) => *value = service_name(text, trace::EXPORTED)?,
             Field::Install(value) => *value = install(text)?,
             Field::File(value) => *value = optional(text),
+            Field::Directory(value) => *value = text.to_owned(),
+            Field::Url(value) => *value = url(text)?,
+            Field::ServicePlace(value) => *value = service_place(text)?,
             Field::Count(value) => *value = Some(count(text)?),
             Field::Retries(value) => *value = Some(retries(text)?),
             Field::Number(value) => *value = Some(number(text)?),
@@ -89,7 +97,9 @@ impl Field<'_> {
             | Field::Lease(value)
             | Field::Collector(value)
             | Field::Service(value)
-            | Field::File(value) => value.clone().unwrap_or_default(),
+            | Field::File(value)
+            | Field::Url(value)
+            | Field::ServicePlace(value) => value.clone().unwrap_or_default(),
             Field::Duration(value) => show(*value),
             Field::Time(value) | Field::GraceTime(value) => value.map(show).unwrap_or_default(),
             Field::Count(value) | Field::Retries(value) => value.map(|count| count.to_string()).unwrap_or_default(),
@@ -97,7 +107,7 @@ impl Field<'_> {
             Field::Number(value) => value.map(|number| number.to_string()).unwrap_or_default(),
             Field::Address(value) => value.to_string(),
             Field::Port(value) => value.to_string(),
-            Field::Path(value) | Field::Level(value) => value.clone(),
+            Field::Path(value) | Field::Level(value) | Field::Directory(value) => value.clone(),
             Field::Format(value) => shown_format(*value).into(),
         }
     }
@@ -124,6 +134,26 @@ fn lease(text: &str) -> Result<Option<String>, String> {
         false => Err(format!(
             "invalid Lease name `{text}`: expected lower-case letters, digits, dashes and dots, 253 at most"
         )),
+    }
+}
+
+/// Where a server answers, without a path.
+fn url(text: &str) -> Result<Option<String>, String> {
+    let uri: Option<Uri> = text.parse().ok();
+    let is_base = |uri: &Uri| {
+        uri.scheme_str() == Some("https") && uri.host().is_some() && uri.path().len() <= 1 && uri.query().is_none()
+    };
+    match text.is_empty() || uri.as_ref().is_some_and(is_base) {
+        true => Ok(optional(text)),
+        false => Err(format!("invalid URL `{text}`: write https://127.0.0.1:9443, without a path")),
+    }
+}
+
+fn service_place(text: &str) -> Result<Option<String>, String> {
+    let is_place = |(namespace, name): (&str, &str)| is_label(namespace) && is_label(name);
+    match text.is_empty() || text.split_once('/').is_some_and(is_place) {
+        true => Ok(optional(text)),
+        false => Err(format!("invalid Service `{text}`: write NAMESPACE/NAME")),
     }
 }
 

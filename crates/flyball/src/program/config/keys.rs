@@ -15,7 +15,7 @@ pub(crate) struct Key {
     field: for<'a> fn(&'a mut Config) -> Field<'a>,
 }
 
-pub(crate) static KEYS: [Key; 25] = [
+pub(crate) static KEYS: [Key; 32] = [
     Key::new("namespace", "The one namespace to watch; empty for all", |config| {
         Field::Namespace(&mut config.namespaces)
     }),
@@ -78,6 +78,33 @@ pub(crate) static KEYS: [Key; 25] = [
     }),
     Key::new("health.readinessPath", "The path that answers once the caches are listed", |config| {
         Field::Path(&mut config.health.readiness_path)
+    }),
+    Key::new("webhook.enabled", "Whether webhooks are served, if the operator has any", |config| {
+        Field::Bool(&mut config.webhook.enabled)
+    }),
+    Key::new("webhook.address", "The address to serve webhooks on", |config| {
+        Field::Address(&mut config.webhook.address)
+    }),
+    Key::new("webhook.port", "The port to serve webhooks on; 0 for a free one", |config| {
+        Field::Port(&mut config.webhook.port)
+    }),
+    Key::new(
+        "webhook.certDir",
+        "The directory with tls.crt and tls.key; the operator makes its own certificates where they are not there",
+        |config| Field::Directory(&mut config.webhook.cert_dir),
+    ),
+    Key::new(
+        "webhook.url",
+        "Where the API server reaches the webhooks, as in https://127.0.0.1:9443; through a Service unless given",
+        |config| Field::Url(&mut config.webhook.url),
+    ),
+    Key::new(
+        "webhook.service",
+        "The Service of the webhooks, as in NAMESPACE/NAME; the one that `manifests` prints unless given",
+        |config| Field::ServicePlace(&mut config.webhook.service),
+    ),
+    Key::new("webhook.install", "Whether the operator installs its webhook configurations", |config| {
+        Field::Bool(&mut config.webhook.install)
     }),
     Key::new(
         "logging.level",

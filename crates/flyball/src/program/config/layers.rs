@@ -92,7 +92,7 @@ impl Layers {
             self.section_value = Some(value);
             return Ok(());
         }
-        let is_section = path == "webhook" || is_section(path);
+        let is_section = is_section(path);
         let key = KEYS.iter().find(|key| key.path == path);
         match (value, key) {
             (Value::Null, _) if is_section || key.is_some() => Ok(()),
@@ -123,7 +123,7 @@ fn where_and_why(error: &str) -> &str {
     &line[..advice.unwrap_or(line.len())]
 }
 
-/// What is not in the table: the wrapper, webhooks, and mistakes.
+/// What is not in the table: the wrapper, and mistakes.
 fn unlisted(path: &str, value: &Value, own: Option<&str>) -> Result<(), String> {
     if let Some((_, expected)) = WRAPPER.iter().find(|(name, _)| *name == path) {
         let given = value.as_str().unwrap_or_default();
@@ -133,13 +133,7 @@ fn unlisted(path: &str, value: &Value, own: Option<&str>) -> Result<(), String> 
             Err(format!("`{given}` is no {expected}"))
         };
     }
-    match path {
-        "webhook.enabled" if *value == Value::Bool(false) => Ok(()),
-        "webhook.enabled" | "webhook.port" | "webhook.certDir" => {
-            Err("this version serves no webhooks; leave the key out".into())
-        }
-        _ => Err(format!("no such key; {}", neighbours(path, own))),
-    }
+    Err(format!("no such key; {}", neighbours(path, own)))
 }
 
 /// The known keys beside one that is not known.

@@ -3,6 +3,8 @@
 use crate::Election;
 use crate::program::manifests::Manifests;
 use crate::program::manifests::rules::{Needed, events, reconciles_cluster_scoped};
+use crate::program::webhook::secret;
+use crate::webhook::registration;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +37,10 @@ pub(crate) fn objects(manifests: &Manifests<'_>) -> Vec<Value> {
     }
     for (namespace, names) in elections(manifests) {
         objects.extend(bound(manifests, &format!("{name}-leader-election"), Some(&namespace), leases(&names)));
+    }
+    if registration::has_webhooks(manifests.operator) {
+        let name = format!("{name}-webhook-ca");
+        objects.extend(bound(manifests, &name, Some(own), authority(&secret::name(manifests.name()))));
     }
     objects.push(metrics_reader(manifests));
     objects
@@ -80,6 +86,14 @@ fn leases(names: &BTreeSet<String>) -> Value {
             "resourceNames": names,
             "verbs": ["get", "list", "watch", "update"],
         },
+    ])
+}
+
+/// The Secret that replicas share the authority of their webhooks by.
+fn authority(secret: &str) -> Value {
+    json!([
+        { "apiGroups": [""], "resources": ["secrets"], "verbs": ["create"] },
+        { "apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret], "verbs": ["get", "update"] },
     ])
 }
 

@@ -2,6 +2,7 @@
 
 use crate::cache::kind::{Kind, Scope};
 use crate::declare::controller::ControllerSpec;
+use crate::webhook::registration::CONFIGURATIONS;
 use crate::{EventApi, Operator};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
@@ -45,6 +46,7 @@ impl Needed {
         }
         needed.namespaced = needed.namespaced.and(events(operator));
         needed.install(operator);
+        needed.register(operator);
         needed.cluster.add("authentication.k8s.io", "tokenreviews", &["create"]);
         needed.cluster.add("authorization.k8s.io", "subjectaccessreviews", &["create"]);
         for rule in operator.permissions() {
@@ -102,6 +104,24 @@ impl Needed {
                 "apiGroups": ["apiextensions.k8s.io"],
                 "resources": ["customresourcedefinitions"],
                 "resourceNames": names,
+                "verbs": ["get", "create", "patch"],
+            }));
+        }
+    }
+}
+
+impl Needed {
+    /// An operator registers its own webhooks, and keeps the certificates there up to date.
+    fn register(&mut self, operator: &Operator) {
+        let kinds = CONFIGURATIONS
+            .iter()
+            .filter(|(purpose, ..)| operator.admissions().iter().any(|admission| admission.purpose == *purpose));
+        let resources: Vec<_> = kinds.map(|(_, _, plural)| *plural).collect();
+        if !resources.is_empty() {
+            self.cluster.others.push(json!({
+                "apiGroups": ["admissionregistration.k8s.io"],
+                "resources": resources,
+                "resourceNames": [operator.name()],
                 "verbs": ["get", "create", "patch"],
             }));
         }

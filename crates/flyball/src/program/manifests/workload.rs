@@ -1,21 +1,25 @@
 //! The objects that run an operator: a Deployment under restricted pod security, and what belongs beside it.
 
 use crate::Config;
-use crate::program::config::{Health, Metrics};
+use crate::program::config::{Health, Metrics, Webhook};
 use crate::program::manifests::Manifests;
+use crate::webhook::{endpoint::SERVICE_PORT, registration};
 use serde_json::{Value, json};
 
 /// Longer than reconciles under way may take to end.
 const GRACE_SECONDS: u32 = 45;
 
 pub(crate) fn objects(manifests: &Manifests<'_>, image: &str) -> Vec<Value> {
-    let Config { metrics, health, .. } = Config::default();
+    let Config { metrics, health, webhook, .. } = Config::default();
     let mut objects = vec![
-        deployment(manifests, image, &metrics, &health),
+        deployment(manifests, image, &metrics, &health, &webhook),
         service(manifests, &metrics),
-        network_policy(manifests, &metrics, &health),
+        network_policy(manifests, &metrics, &health, &webhook),
         disruption_budget(manifests),
     ];
+    if registration::has_webhooks(manifests.operator) {
+        objects.push(webhook_service(manifests));
+    }
     if manifests.monitored {
         objects.push(service_monitor(manifests, &metrics));
     }
@@ -27,7 +31,7 @@ fn namespaced(manifests: &Manifests<'_>, api_version: &str, kind: &str, name: &s
     json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec })
 }
 
-fn deployment(manifests: &Manifests<'_>, image: &str, metrics: &Metrics, health: &Health) -> Value {
+fn deployment(manifests: &Manifests<'_>, image: &str, metrics: &Metrics, health: &Health, webhook: &Webhook) -> Value {
     let labels = manifests.labels();
     let spread = json!({
         "maxSkew": 1,
@@ -42,7 +46,7 @@ fn deployment(manifests: &Manifests<'_>, image: &str, metrics: &Metrics, health:
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
         "topologySpreadConstraints": [spread],
-        "containers": [container(manifests, image, metrics, health)],
+        "containers": [container(manifests, image, metrics, health, webhook)],
     });
     let spec = json!({
         "replicas": manifests.replicas,
@@ -52,11 +56,14 @@ fn deployment(manifests: &Manifests<'_>, image: &str, metrics: &Metrics, health:
     namespaced(manifests, "apps/v1", "Deployment", manifests.name(), spec)
 }
 
-fn container(manifests: &Manifests<'_>, image: &str, metrics: &Metrics, health: &Health) -> Value {
+fn container(manifests: &Manifests<'_>, image: &str, metrics: &Metrics, health: &Health, webhook: &Webhook) -> Value {
     let mut ports = vec![
         container_port("metrics", metrics.port),
         container_port("health", health.port),
     ];
+    if registration::has_webhooks(manifests.operator) {
+        ports.push(container_port("webhook", webhook.port));
+    }
     ports.extend(manifests.operator.served().iter().map(|(name, port)| container_port(name, *port)));
     let mut container = json!({
         "name": "operator",
@@ -98,10 +105,18 @@ fn service(manifests: &Manifests<'_>, metrics: &Metrics) -> Value {
     )
 }
 
-/// Admits scrapes, probes, and requests to what the operator serves; nothing else.
-fn network_policy(manifests: &Manifests<'_>, metrics: &Metrics, health: &Health) -> Value {
+/// The address by which the API server reaches the webhooks.
+fn webhook_service(manifests: &Manifests<'_>) -> Value {
+    let port = json!({ "name": "webhook", "port": SERVICE_PORT, "targetPort": "webhook", "protocol": "TCP" });
+    let spec = json!({ "selector": manifests.labels(), "ports": [port] });
+    namespaced(manifests, "v1", "Service", &format!("{}-webhook", manifests.name()), spec)
+}
+
+/// Admits scrapes, probes, reviews, and requests to what the operator serves; nothing else.
+fn network_policy(manifests: &Manifests<'_>, metrics: &Metrics, health: &Health, webhook: &Webhook) -> Value {
     let served = manifests.operator.served().iter().map(|(_, port)| *port);
-    let ports: Vec<_> = [metrics.port, health.port].into_iter().chain(served).collect();
+    let webhook = registration::has_webhooks(manifests.operator).then_some(webhook.port);
+    let ports: Vec<_> = [metrics.port, health.port].into_iter().chain(webhook).chain(served).collect();
     let ports: Vec<_> = ports.iter().map(|port| json!({ "port": port, "protocol": "TCP" })).collect();
     let spec = json!({
         "podSelector": { "matchLabels": manifests.labels() },
