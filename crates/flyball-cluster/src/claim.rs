@@ -1,8 +1,11 @@
 //! Which objects a controller's selector makes its own: what matches and belongs to nobody is adopted, what belongs to it and
 //! matches no more is released.
 
-use crate::{owner, refusal};
-use flyball::{Context, Error, Key, Result};
+use crate::{
+    lookup::{self, CHILDREN},
+    owner, refusal,
+};
+use flyball::{Cache, Context, Error, Key, Result};
 use k8s_openapi::{
     NamespaceResourceScope,
     apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference},
@@ -48,7 +51,14 @@ pub(crate) fn selects(selector: &Selector, meta: &ObjectMeta) -> bool {
 ///
 /// Nothing is adopted or released by an owner that is being deleted, nor is anything that is itself being deleted.
 // pkg/controller/controller_ref_manager.go, ClaimObject
-pub(crate) async fn claim<K: Member, C: Member>(owner: &K, selector: &Selector, ctx: &Context) -> Result<Vec<Arc<C>>> {
+pub(crate) async fn claim<K: Member, C: Member>(
+    owner: &K,
+    labels: &LabelSelector,
+    ctx: &Context,
+) -> Result<Vec<Arc<C>>> {
+    let Some(selector) = &selector(Some(labels)) else {
+        return Ok(Vec::new());
+    };
     let (mut claimed, lost): (Vec<Arc<C>>, Vec<_>) =
         ctx.owned::<C>().await?.into_iter().partition(|object| selects(selector, object.meta()));
     if owner::is_terminating(owner.meta()) {
@@ -57,8 +67,9 @@ pub(crate) async fn claim<K: Member, C: Member>(owner: &K, selector: &Selector, 
     for object in lost.iter().filter(|object| !owner::is_terminating(object.meta())) {
         release::<K, C>(owner, object.meta(), ctx).await?;
     }
-    let loose = ctx.list::<PartialObjectMeta<C>>().await?.into_iter();
-    let loose: Vec<_> = loose.filter(|object| is_adoptable(selector, &object.metadata)).collect();
+    let anchor = lookup::anchor(owner.meta().namespace.as_deref(), labels);
+    let loose = ctx.by_index::<PartialObjectMeta<C>>(CHILDREN, &lookup::orphaned(&anchor)).await?;
+    let loose: Vec<_> = loose.into_iter().filter(|object| is_adoptable(selector, &object.metadata)).collect();
     if !loose.is_empty() && is_alive(owner, ctx).await? {
         for object in loose {
             claimed.extend(adopt::<K, C>(owner, &object.metadata, ctx).await?.map(Arc::new));
@@ -74,15 +85,15 @@ fn is_adoptable(selector: &Selector, meta: &ObjectMeta) -> bool {
 /// Those of a namespace's owners that would adopt an object which belongs to nobody.
 pub(crate) fn adopters<K: Member>(
     object: &ObjectMeta,
-    owners: impl FnOnce() -> Result<Vec<Arc<K>>>,
+    cache: &Cache,
     selector_of: fn(&K) -> Option<&LabelSelector>,
 ) -> Result<Vec<Key>> {
     if owner::controller(object).is_some() {
         return Ok(Vec::new());
     }
-    let beside = owners()?.into_iter().filter(|owner| owner.namespace() == object.namespace);
     let adopts = |owner: &Arc<K>| selector(selector_of(owner)).is_some_and(|selector| selects(&selector, object));
-    Ok(beside.filter(adopts).map(|owner| Key::of(&*owner)).collect())
+    let owners = lookup::selecting::<K>(object, cache)?.into_iter();
+    Ok(owners.filter(adopts).map(|owner| Key::of(&*owner)).collect())
 }
 
 /// The cache may not know yet that the owner is being deleted; its children must not be taken along then.

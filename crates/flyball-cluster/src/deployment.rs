@@ -9,7 +9,7 @@ mod status;
 mod step;
 mod write;
 
-use crate::claim;
+use crate::{claim, lookup};
 use flyball::{Action, Cache, Context, Controller, Event, Key, Result};
 use k8s_openapi::{
     api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet},
@@ -22,18 +22,20 @@ use step::Step;
 
 /// The controller of Deployments.
 pub(crate) fn controller() -> Controller<Deployment> {
-    Controller::new(reconcile)
+    let controller = Controller::new(reconcile)
         .terminating(report)
         .owns::<ReplicaSet>()
         .reads::<ReplicaSet>()
-        .watches(adopters)
+        .watches(adopters);
+    let controller = lookup::index_children::<_, ReplicaSet>(controller);
+    lookup::index_selectors(controller, |deployment: &Deployment| selector(deployment).cloned())
 }
 
 async fn reconcile(deployment: Arc<Deployment>, ctx: Context) -> Result {
-    let Some(selector) = claim::selector(selector(&deployment)) else {
+    let Some(selector) = selector(&deployment).filter(|labels| claim::selector(Some(labels)).is_some()) else {
         return refuse(&deployment, &ctx).await;
     };
-    let sets = Sets::of(&deployment, claim::claim(&*deployment, &selector, &ctx).await?);
+    let sets = Sets::of(&deployment, claim::claim(&*deployment, selector, &ctx).await?);
     let mut next = (*deployment).clone();
     status::note_pause(&deployment, next.status.get_or_insert_default(), ctx.now().0);
     let sets = write::keep_annotations(&mut next, sets, &ctx).await?;
@@ -96,7 +98,7 @@ fn status_of(deployment: &Deployment) -> DeploymentStatus {
 }
 
 fn adopters(set: Arc<PartialObjectMeta<ReplicaSet>>, cache: Cache) -> Result<Vec<Key>> {
-    claim::adopters(&set.metadata, || cache.list::<Deployment>(), selector)
+    claim::adopters::<Deployment>(&set.metadata, &cache, selector)
 }
 
 fn selector(deployment: &Deployment) -> Option<&LabelSelector> {

@@ -30,6 +30,11 @@ impl Kinds {
         Kinds { server, withdrawn: Arc::default() }
     }
 
+    /// All of them, in every version, as they are served now.
+    pub(crate) fn served_now(&self) -> Arc<registry::Served> {
+        self.server.registry().served()
+    }
+
     /// All of them, each once.
     pub(crate) fn all(&self) -> Vec<Kind> {
         self.served(|_| true)

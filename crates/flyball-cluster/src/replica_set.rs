@@ -1,10 +1,10 @@
 //! Keeps as many pods of one template as a ReplicaSet asks for.
 
-mod rank;
-mod scale;
-mod status;
+pub(crate) mod rank;
+pub(crate) mod scale;
+pub(crate) mod status;
 
-use crate::claim;
+use crate::{claim, lookup};
 use flyball::{Action, Cache, Context, Controller, Error, Key, Result};
 use k8s_openapi::{
     api::{apps::v1::ReplicaSet, core::v1::Pod},
@@ -14,22 +14,26 @@ use kube::api::PartialObjectMeta;
 use status::Pods;
 use std::sync::Arc;
 
+/// Who a ReplicaSet's events are from.
+const NAME: &str = "replicaset-controller";
+
 /// The controller of ReplicaSets.
 pub(crate) fn controller() -> Controller<ReplicaSet> {
-    Controller::new(reconcile)
+    let controller = Controller::new(reconcile)
         .terminating(report)
         .owns::<Pod>()
         .reads::<Pod>()
-        .watches(adopters)
+        .watches(adopters);
+    lookup::index_selectors(controller, |set: &ReplicaSet| selector(set).cloned())
 }
 
 async fn reconcile(set: Arc<ReplicaSet>, ctx: Context) -> Result {
-    let Some(selector) = claim::selector(selector(&set)) else {
+    let Some(selector) = selector(&set).filter(|labels| claim::selector(Some(labels)).is_some()) else {
         return Err(Error::permanent("a ReplicaSet must select pods"));
     };
-    let pods = Pods::of(claim::claim(&*set, &selector, &ctx).await?);
-    let scaled = scale::scale(&set, &pods.active, &ctx).await;
-    let pods = Pods::of(claim::claim(&*set, &selector, &ctx).await?);
+    let pods = Pods::of(claim::claim(&*set, selector, &ctx).await?);
+    let scaled = scale::scale(&*set, &set, NAME, &pods.active, &ctx).await;
+    let pods = Pods::of(claim::claim(&*set, selector, &ctx).await?);
     let now = ctx.now();
     let failure = scaled.as_ref().err().map(crate::refusal::message);
     ctx.set_status(status::of(&set, &pods, failure.as_deref(), &now)).await?;
@@ -45,7 +49,7 @@ async fn report(set: Arc<ReplicaSet>, ctx: Context) -> Result {
 }
 
 fn adopters(pod: Arc<PartialObjectMeta<Pod>>, cache: Cache) -> Result<Vec<Key>> {
-    claim::adopters(&pod.metadata, || cache.list::<ReplicaSet>(), selector)
+    claim::adopters::<ReplicaSet>(&pod.metadata, &cache, selector)
 }
 
 fn selector(set: &ReplicaSet) -> Option<&LabelSelector> {

@@ -13,7 +13,19 @@ pub(crate) fn of(template: &PodTemplateSpec, collisions: Option<i32>) -> String 
     if let Some(collisions) = collisions {
         bytes.extend(collisions.to_le_bytes());
     }
-    fnv(&bytes).to_string().bytes().map(safe).collect()
+    safe_text(fnv(&bytes))
+}
+
+/// A number in letters that form no words.
+pub(crate) fn safe_text(number: u32) -> String {
+    number.to_string().bytes().map(safe).collect()
+}
+
+/// FNV-1, 32 bits.
+pub(crate) fn fnv1(bytes: &[u8]) -> u32 {
+    bytes
+        .iter()
+        .fold(0x811c_9dc5_u32, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte))
 }
 
 /// FNV-1a, 32 bits.

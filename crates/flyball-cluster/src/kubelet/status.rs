@@ -1,135 +1,105 @@
-//! The status of a pod at each stage of its life, as a kubelet would write it.
+//! The status of a pod as a kubelet writes it, from how far its containers are.
 
-use crate::{node, pod};
+use super::run::{PodRun, Run, State, whole_second};
+use crate::{node::Network, pod};
+use jiff::Timestamp;
 use k8s_openapi::{
     api::core::v1::{
-        Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-        ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodSpec, PodStatus,
+        ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
+        HostIP, Pod, PodCondition, PodIP, PodStatus,
     },
     apimachinery::pkg::apis::meta::v1::Time,
 };
 
-/// Whether the kubelet has seen the pod.
-pub(super) fn is_begun(pod: &Pod) -> bool {
-    pod.status.as_ref().is_some_and(|status| status.start_time.is_some())
-}
-
-/// Whether the pod's containers run.
-pub(super) fn is_running(pod: &Pod) -> bool {
-    pod::phase(pod) == "Running"
-}
-
-/// A pod whose images are being fetched.
-pub(super) fn creating(pod: &Pod, now: &Time) -> PodStatus {
-    let mut status = begun(pod, now);
-    let waiting = |reason: &str| ContainerState {
-        waiting: Some(ContainerStateWaiting { reason: Some(reason.into()), message: None }),
-        ..ContainerState::default()
-    };
-    let spec = spec(pod);
-    let reason = if spec.init_containers.iter().flatten().next().is_some() {
-        "PodInitializing"
-    } else {
-        "ContainerCreating"
-    };
-    status.phase = Some("Pending".into());
-    status.container_statuses = Some(spec.containers.iter().map(|it| container(it, waiting(reason), false)).collect());
-    set_conditions(
-        pod,
-        &mut status,
-        Progress {
-            sandbox: false,
-            initialized: reason == "ContainerCreating",
-            ready: false,
-        },
-        now,
-    );
-    status
-}
-
-/// A pod whose containers run, and are ready or not yet.
-pub(super) fn running(pod: &Pod, address: &str, ready: bool, now: &Time) -> PodStatus {
-    let mut status = begun(pod, now);
-    let known = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.container_statuses.clone())
-        .unwrap_or_default();
-    let started_at = |name: &str| {
-        let known = known.iter().find(|known| known.name == name)?;
-        known.state.as_ref()?.running.as_ref()?.started_at.clone()
-    };
-    let running = |name: &str| ContainerState {
-        running: Some(ContainerStateRunning { started_at: started_at(name).or_else(|| Some(now.clone())) }),
-        ..ContainerState::default()
-    };
-    let spec = spec(pod);
-    status.phase = Some("Running".into());
-    status.pod_ip = Some(address.into());
-    status.pod_ips = Some(vec![PodIP { ip: address.into() }]);
-    let statuses = spec.containers.iter().map(|it| container(it, running(&it.name), ready));
-    status.container_statuses = Some(statuses.collect());
-    status.init_container_statuses = spec.init_containers.map(|containers| {
-        containers
-            .iter()
-            .map(|it| initialized(it, running(&it.name), &status.start_time))
-            .collect()
+/// The status of a pod whose containers are as `run` says. It has an address once they have begun to start.
+pub(super) fn of(pod: &Pod, run: &PodRun, network: &Network, address: Option<&str>, now: Timestamp) -> PodStatus {
+    let mut status = begun(pod, network, now);
+    let phase = run.phase();
+    status.phase = Some(phase.into());
+    if let Some(address) = address {
+        status.pod_ip = Some(address.into());
+        status.pod_ips = Some(vec![PodIP { ip: address.into() }]);
+    }
+    let container = |it: &Run, ready: bool| container(it, ready, pod);
+    let ready = |it: &Run| it.is_ready(run.behaviour.of_container(&it.name), now);
+    status.container_statuses = Some(run.main.iter().map(|it| container(it, ready(it))).collect());
+    let init = run.init.iter().map(|it| {
+        let done = matches!(&it.state, State::Exited(exited) if exited.exit_code == 0);
+        container(it, if it.is_sidecar() { ready(it) } else { done })
     });
-    set_conditions(pod, &mut status, Progress { sandbox: true, initialized: true, ready }, now);
+    status.init_container_statuses = (!run.init.is_empty()).then(|| init.collect());
+    let unready: Vec<_> = run.main.iter().filter(|it| !ready(it)).map(|it| it.name.clone()).collect();
+    let uninitialized = run.init.iter().filter(|it| match &it.state {
+        State::Exited(exited) => exited.exit_code != 0,
+        State::Running { .. } => !it.is_sidecar(),
+        State::Waiting { .. } => true,
+    });
+    let progress = Progress {
+        sandbox: address.is_some() && !matches!(phase, "Succeeded" | "Failed"),
+        uninitialized: uninitialized.map(|it| it.name.clone()).collect(),
+        unready,
+    };
+    set_conditions(pod, &mut status, &progress, &whole_second(now));
     status
 }
 
 /// A pod whose containers have ended, as they were told to.
-pub(super) fn ended(pod: &Pod, now: &Time) -> PodStatus {
-    let mut status = begun(pod, now);
+pub(super) fn ended(pod: &Pod, network: &Network, now: Timestamp) -> PodStatus {
+    let mut status = begun(pod, network, now);
     status.phase = Some("Succeeded".into());
     for status in status.container_statuses.iter_mut().flatten() {
-        let started_at = status.state.as_ref().and_then(|state| state.running.as_ref()?.started_at.clone());
-        status.state = Some(completed(started_at, now.clone()));
+        let state = status.state.clone().unwrap_or_default();
+        if state.terminated.is_none() {
+            let started_at = state.running.and_then(|running| running.started_at);
+            status.state = Some(completed(started_at, whole_second(now)));
+        }
         (status.ready, status.started) = (false, Some(false));
     }
-    set_conditions(pod, &mut status, Progress { sandbox: false, initialized: true, ready: false }, now);
+    let unready = status.container_statuses.iter().flatten().map(|status| status.name.clone()).collect();
+    let progress = Progress { sandbox: false, uninitialized: Vec::new(), unready };
+    set_conditions(pod, &mut status, &progress, &whole_second(now));
     status
 }
 
-fn begun(pod: &Pod, now: &Time) -> PodStatus {
+fn begun(pod: &Pod, network: &Network, now: Timestamp) -> PodStatus {
     let mut status = pod.status.clone().unwrap_or_default();
     status.observed_generation = pod.metadata.generation;
-    status.start_time.get_or_insert_with(|| now.clone());
-    status.host_ip = Some(node::ADDRESS.into());
-    status.host_ips = Some(vec![HostIP { ip: node::ADDRESS.into() }]);
+    status.start_time.get_or_insert_with(|| whole_second(now));
+    status.host_ip = Some(network.address.to_string());
+    status.host_ips = Some(vec![HostIP { ip: network.address.to_string() }]);
+    status.nominated_node_name = None;
     status
 }
 
-fn spec(pod: &Pod) -> PodSpec {
-    pod.spec.clone().unwrap_or_default()
-}
-
-fn container(container: &Container, state: ContainerState, ready: bool) -> ContainerStatus {
-    let is_running = state.running.is_some();
-    let image = container.image.clone().unwrap_or_default();
+fn container(run: &Run, ready: bool, pod: &Pod) -> ContainerStatus {
+    let state = match &run.state {
+        State::Waiting { reason, message, .. } => ContainerState {
+            waiting: Some(ContainerStateWaiting { reason: Some((*reason).into()), message: message.clone() }),
+            ..ContainerState::default()
+        },
+        State::Running { since } => ContainerState {
+            running: Some(ContainerStateRunning { started_at: Some(whole_second(*since)) }),
+            ..ContainerState::default()
+        },
+        State::Exited(exited) => ContainerState {
+            terminated: Some(exited.clone()),
+            ..ContainerState::default()
+        },
+    };
+    let has_run = state.waiting.is_none() || run.last.is_some();
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
     ContainerStatus {
-        name: container.name.clone(),
-        image_id: if is_running { image.clone() } else { String::new() },
-        container_id: is_running.then(|| format!("flyball://{}", container.name)),
-        image,
+        name: run.name.clone(),
+        image: run.image.clone(),
+        image_id: if has_run { run.image.clone() } else { String::new() },
+        container_id: has_run.then(|| format!("flyball://{uid}-{}-{}", run.name, run.restarts)),
         ready,
-        started: Some(is_running),
+        started: Some(state.running.is_some()),
+        restart_count: run.restarts,
+        last_state: Some(ContainerState { terminated: run.last.clone(), ..ContainerState::default() }),
         state: Some(state),
-        last_state: Some(ContainerState::default()),
         ..ContainerStatus::default()
     }
-}
-
-/// An init container has run to its end, unless it is one that stays beside the others.
-fn initialized(it: &Container, running: ContainerState, since: &Option<Time>) -> ContainerStatus {
-    if it.restart_policy.as_deref() == Some("Always") {
-        return container(it, running, true);
-    }
-    let end = since.clone().unwrap_or(Time(jiff::Timestamp::UNIX_EPOCH));
-    let mut status = container(it, running, true);
-    (status.state, status.started) = (Some(completed(since.clone(), end)), Some(false));
-    status
 }
 
 fn completed(started_at: Option<Time>, finished_at: Time) -> ContainerState {
@@ -148,30 +118,37 @@ fn completed(started_at: Option<Time>, finished_at: Time) -> ContainerState {
 /// How far a pod has come.
 struct Progress {
     sandbox: bool,
-    initialized: bool,
-    ready: bool,
+    uninitialized: Vec<String>,
+    unready: Vec<String>,
 }
 
 /// Writes the kubelet's conditions, and keeps those of others.
 // pkg/kubelet/status/generate.go
-fn set_conditions(pod: &Pod, status: &mut PodStatus, progress: Progress, now: &Time) {
-    let ended = status.phase.as_deref() == Some("Succeeded");
-    let names: Vec<_> = spec(pod).containers.into_iter().map(|container| container.name).collect();
-    let unready = match (progress.ready, ended) {
-        (true, _) => None,
-        (false, true) => Some(("PodCompleted", String::new())),
-        (false, false) => {
-            Some(("ContainersNotReady", format!("containers with unready status: [{}]", names.join(" "))))
+fn set_conditions(pod: &Pod, status: &mut PodStatus, progress: &Progress, now: &Time) {
+    let phase = status.phase.clone().unwrap_or_default();
+    let unready = match (&*phase, &*progress.unready) {
+        ("Succeeded", _) => Some(("PodCompleted", String::new())),
+        ("Failed", _) => Some(("PodFailed", String::new())),
+        (_, []) => None,
+        (_, names) => Some(("ContainersNotReady", format!("containers with unready status: [{}]", names.join(" ")))),
+    };
+    let uninitialized = match (&*phase, &*progress.uninitialized) {
+        ("Succeeded", _) => Some(("PodCompleted", String::new())),
+        (_, []) => None,
+        (_, names) => {
+            let note = format!("containers with incomplete status: [{}]", names.join(" "));
+            Some(("ContainersNotInitialized", note))
         }
     };
     let gates = unready.is_none().then(|| closed_gates(pod)).flatten();
     let gates = gates.map(|message| ("ReadinessGatesNotReady", message));
-    let uninitialized = (!progress.initialized).then(|| ("ContainersNotInitialized", String::new()));
+    let initialized = progress.uninitialized.is_empty();
+    let ready = unready.is_none();
     let ours = [
         ("PodReadyToStartContainers", progress.sandbox, None),
-        ("Initialized", progress.initialized, uninitialized),
-        ("Ready", progress.ready && gates.is_none(), unready.clone().or(gates)),
-        ("ContainersReady", progress.ready, unready),
+        ("Initialized", initialized, uninitialized),
+        ("Ready", ready && gates.is_none(), unready.clone().or(gates)),
+        ("ContainersReady", ready, unready),
         ("PodScheduled", true, None),
     ];
     let known = status.conditions.take().unwrap_or_default();
@@ -205,9 +182,10 @@ fn condition(
     }
 }
 
-/// What readiness gates somebody has yet to open.
+/// The readiness gates that are still closed.
 fn closed_gates(pod: &Pod) -> Option<String> {
-    let closed = spec(pod).readiness_gates.into_iter().flatten().filter_map(|gate| {
+    let gates = pod.spec.clone().unwrap_or_default().readiness_gates;
+    let closed = gates.into_iter().flatten().filter_map(|gate| {
         let gate = gate.condition_type;
         match pod::condition(pod, &gate).map(|condition| condition.status.clone()) {
             None => Some(format!("corresponding condition of pod readiness gate {gate:?} does not exist.")),
@@ -224,14 +202,15 @@ fn closed_gates(pod: &Pod) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::behaviour::Behaviour;
     use serde_json::{Value, json};
 
-    fn at(second: i64) -> Time {
-        Time(jiff::Timestamp::from_second(second).unwrap())
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + second).unwrap()
     }
 
     fn pod(spec: Value, status: Option<PodStatus>) -> Pod {
-        let mut full = json!({ "nodeName": node::NAME, "containers": [{ "name": "web", "image": "web:1" }] });
+        let mut full = json!({ "containers": [{ "name": "web", "image": "web:1" }] });
         full.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let metadata = json!({ "name": "a", "namespace": "default", "generation": 1 });
         let mut pod: Pod = serde_json::from_value(json!({ "metadata": metadata, "spec": full })).unwrap();
@@ -247,9 +226,16 @@ mod tests {
             .collect()
     }
 
+    fn status_at(pod: &Pod, second: i64) -> PodStatus {
+        let mut run = PodRun::of(pod, Behaviour::default(), at(0));
+        run.advance(pod, at(second), &mut Vec::new());
+        let address = (second > 0).then_some("10.244.0.2");
+        of(pod, &run, &Network::of(0), address, at(second))
+    }
+
     #[test]
     fn a_pod_is_created_and_then_runs() {
-        let created = creating(&pod(json!({}), None), &at(1));
+        let created = status_at(&pod(json!({}), None), 0);
         assert_eq!(created.phase.as_deref(), Some("Pending"));
         let expected = [
             "PodReadyToStartContainers=False",
@@ -259,31 +245,19 @@ mod tests {
             "PodScheduled=True",
         ];
         assert_eq!(conditions(&created), expected);
-        let ready = running(&pod(json!({}), Some(created)), "10.244.0.2", true, &at(2));
+        let ready = status_at(&pod(json!({}), Some(created)), 1);
         assert_eq!((ready.phase.as_deref(), ready.pod_ip.as_deref()), (Some("Running"), Some("10.244.0.2")));
         assert!(conditions(&ready).iter().all(|condition| condition.ends_with("=True")));
         let since: Vec<_> = ready.conditions.iter().flatten().map(|it| it.last_transition_time.clone()).collect();
-        assert_eq!(since, [2, 1, 2, 2, 1].map(|second| Some(at(second))));
-        assert_eq!(
-            running(&pod(json!({}), Some(ready.clone())), "10.244.0.2", true, &at(9)),
-            ready,
-            "it stays so"
-        );
+        assert_eq!(since, [1, 0, 1, 1, 0].map(|second| Some(Time(at(second)))));
+        assert_eq!(status_at(&pod(json!({}), Some(ready.clone())), 9), ready, "it stays so");
     }
 
     #[test]
-    fn a_gate_that_nobody_opened_keeps_a_pod_from_being_ready() {
+    fn a_closed_gate_keeps_a_pod_from_being_ready() {
         let gated = pod(json!({ "readinessGates": [{ "conditionType": "example.dev/open" }] }), None);
-        let status = running(&gated, "10.244.0.2", true, &at(1));
+        let status = status_at(&gated, 1);
         let expected = "Ready=False corresponding condition of pod readiness gate \"example.dev/open\" does not exist.";
         assert_eq!(conditions(&status)[2..4], [expected, "ContainersReady=True"]);
-    }
-
-    #[test]
-    fn init_containers_have_run_and_sidecars_stay() {
-        let init = json!([{ "name": "first" }, { "name": "beside", "restartPolicy": "Always" }]);
-        let status = running(&pod(json!({ "initContainers": init }), None), "10.244.0.2", true, &at(1));
-        let states: Vec<_> = status.init_container_statuses.unwrap().into_iter().filter_map(|it| it.state).collect();
-        assert!(states[0].terminated.is_some() && states[1].running.is_some());
     }
 }

@@ -1,189 +1,282 @@
-//! Whether a pod may run on a node: selectors, affinity, taints and room.
+//! Filters and scores nodes: where a pod may run, and where it runs best.
 
-use crate::pod;
-use flyball_schema::quantity::Quantity as Amount;
-use k8s_openapi::{
-    api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, Taint, Toleration},
-    apimachinery::pkg::api::resource::Quantity,
+use super::{
+    node_affinity,
+    pod_affinity::Surroundings,
+    state::{HostPort, NodeState, State, host_ports},
+    volumes::Volumes,
 };
+use crate::{
+    owner,
+    resources::{self, Amounts, ONE},
+};
+use flyball::Key;
+use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use kube::ResourceExt;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-/// The first node that a pod may run on, or why it may run on none.
-pub(super) fn choose<'a>(spec: &PodSpec, nodes: &'a [Arc<Node>], placed: &[Arc<Pod>]) -> Result<&'a Arc<Node>, String> {
-    if nodes.is_empty() {
-        return Err("no nodes available to schedule pods".into());
-    }
-    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    for node in nodes {
-        let found = obstacles(spec, node, placed);
-        if found.is_empty() {
-            return Ok(node);
+/// A pod that is to be placed, with everything that is computed once for all nodes.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) key: Key,
+    pub(super) spec: PodSpec,
+    pub(super) amounts: Amounts,
+    owner: Option<String>,
+    ports: Vec<HostPort>,
+    surroundings: Surroundings,
+    volumes: Volumes,
+}
+
+/// Why a node does not take a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Obstacle {
+    pub(super) reasons: Vec<String>,
+    /// Whether the node would take it if other pods left.
+    pub(super) resolvable: bool,
+}
+
+/// Why no node takes a pod.
+#[derive(Debug)]
+pub(super) struct Unfit {
+    pub(super) message: String,
+    /// The nodes that would take it if other pods left.
+    pub(super) resolvable: Vec<String>,
+    pub(super) nodes: usize,
+}
+
+impl Request {
+    /// Prepares the placement of a pod.
+    pub(super) fn of(pod: &Pod, volumes: Volumes, state: &State) -> Request {
+        let spec = pod.spec.clone().unwrap_or_default();
+        Request {
+            key: Key::of(pod),
+            amounts: resources::requests(&spec),
+            owner: owner::controller(&pod.metadata).map(|owner| owner.uid.clone()),
+            ports: host_ports(&spec),
+            surroundings: Surroundings::of(pod, state),
+            volumes,
+            spec,
         }
-        found.into_iter().for_each(|reason| *reasons.entry(reason).or_default() += 1);
     }
-    let reasons: Vec<_> = reasons.into_iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
-    Err(format!("0/{} nodes are available: {}.", nodes.len(), reasons.join(", ")))
-}
 
-/// Whether a pod needs room on its node.
-pub(super) fn asks_for_resources(spec: &PodSpec) -> bool {
-    !requests(spec).is_empty()
-}
-
-fn obstacles(spec: &PodSpec, node: &Node, placed: &[Arc<Pod>]) -> Vec<String> {
-    if spec.node_name.as_ref().is_some_and(|name| !name.is_empty() && *name != node.name_any()) {
-        return vec!["node(s) didn't match the requested node name".into()];
+    /// The best node for the pod, or why there is none.
+    pub(super) fn choose(&self, state: &State) -> Result<Arc<Node>, Unfit> {
+        let (mut fitting, mut reasons, mut resolvable, mut nodes) = (Vec::new(), BTreeMap::new(), Vec::new(), 0);
+        for (info, node) in state.live() {
+            nodes += 1;
+            match self.obstacle(info, node, state, &BTreeSet::new()) {
+                None => fitting.push((info, node)),
+                Some(obstacle) => {
+                    obstacle.reasons.into_iter().for_each(|reason| *reasons.entry(reason).or_insert(0) += 1);
+                    resolvable.extend(obstacle.resolvable.then(|| node.name_any()));
+                }
+            }
+        }
+        match self.best(&fitting, state) {
+            Some(node) => Ok(node),
+            None => Err(Unfit { message: message(nodes, &reasons), resolvable, nodes }),
+        }
     }
-    if let Some(taint) = taints(node).find(|taint| !is_tolerated(spec, taint)) {
-        let why = match (&*taint.key, taint.value.as_deref()) {
-            ("node.kubernetes.io/unschedulable", _) => "node(s) were unschedulable".into(),
-            (key, None | Some("")) => format!("node(s) had untolerated taint {{{key}: }}"),
-            (key, Some(value)) => format!("node(s) had untolerated taint {{{key}: {value}}}"),
+
+    /// Why a node does not take the pod even without the pods of `without`: what the first filter says that refuses it.
+    // pkg/scheduler/apis/config/v1/default_plugins.go gives the order
+    pub(super) fn obstacle(
+        &self,
+        info: &NodeState,
+        node: &Node,
+        state: &State,
+        without: &BTreeSet<Key>,
+    ) -> Option<Obstacle> {
+        let never = |reason: &str| Some(Obstacle { reasons: vec![reason.into()], resolvable: false });
+        let unschedulable = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
+        if unschedulable && !node_affinity::tolerates_unschedulable(&self.spec) {
+            return never("node(s) were unschedulable");
+        }
+        if !node_affinity::tolerates(&self.spec, node) {
+            return never("node(s) had untolerated taint(s)");
+        }
+        if !node_affinity::is_selected(&self.spec, node) {
+            return never("node(s) didn't match Pod's node affinity/selector");
+        }
+        let later = |reasons: Vec<String>| Some(Obstacle { reasons, resolvable: true });
+        let staying = || {
+            info.pods
+                .iter()
+                .filter(|key| !without.contains(key))
+                .filter_map(|key| state.pods.get(key))
         };
-        return vec![why];
-    }
-    if !is_selected(spec, node) {
-        return vec!["node(s) didn't match Pod's node affinity/selector".into()];
-    }
-    shortages(spec, node, placed)
-}
-
-/// A node's taints; one that is unschedulable has one more.
-fn taints(node: &Node) -> impl Iterator<Item = Taint> {
-    let spec = node.spec.clone().unwrap_or_default();
-    let unschedulable = spec.unschedulable.unwrap_or_default().then(|| Taint {
-        key: "node.kubernetes.io/unschedulable".into(),
-        effect: "NoSchedule".into(),
-        ..Taint::default()
-    });
-    let mut taints = spec.taints.unwrap_or_default();
-    taints.extend(unschedulable);
-    taints.into_iter().filter(|taint| taint.effect != "PreferNoSchedule")
-}
-
-fn is_tolerated(spec: &PodSpec, taint: &Taint) -> bool {
-    let tolerates = |toleration: &Toleration| {
-        let effect = toleration.effect.as_deref().unwrap_or_default();
-        let key = toleration.key.as_deref().unwrap_or_default();
-        let exists = toleration.operator.as_deref() == Some("Exists");
-        (effect.is_empty() || effect == taint.effect)
-            && (key == taint.key || (key.is_empty() && exists))
-            && (exists || toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default())
-    };
-    spec.tolerations.iter().flatten().any(tolerates)
-}
-
-fn is_selected(spec: &PodSpec, node: &Node) -> bool {
-    let has = |(name, value): (&String, &String)| node.labels().get(name) == Some(value);
-    if !spec.node_selector.iter().flatten().all(has) {
-        return false;
-    }
-    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
-    let required = affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    required.is_none_or(|required| required.node_selector_terms.iter().any(|term| matches(term, node)))
-}
-
-/// A term without requirements matches nothing.
-fn matches(term: &NodeSelectorTerm, node: &Node) -> bool {
-    let labels = term.match_expressions.iter().flatten();
-    let fields = term.match_fields.iter().flatten();
-    let name = node.name_any();
-    let is_empty = labels.clone().chain(fields.clone()).next().is_none();
-    !is_empty
-        && labels
-            .into_iter()
-            .all(|wanted| holds(wanted, node.labels().get(&wanted.key).map(String::as_str)))
-        && fields
-            .into_iter()
-            .all(|wanted| holds(wanted, Some(&*name).filter(|_| wanted.key == "metadata.name")))
-}
-
-fn holds(wanted: &NodeSelectorRequirement, value: Option<&str>) -> bool {
-    let values = wanted.values.as_deref().unwrap_or_default();
-    let listed = value.is_some_and(|value| values.iter().any(|wanted| wanted == value));
-    let compared = || -> Option<std::cmp::Ordering> {
-        let (found, limit): (i64, i64) = (value?.parse().ok()?, values.first()?.parse().ok()?);
-        Some(found.cmp(&limit))
-    };
-    match &*wanted.operator {
-        "In" => listed,
-        "NotIn" => !listed,
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => compared().is_some_and(|order| order.is_gt()),
-        "Lt" => compared().is_some_and(|order| order.is_lt()),
-        _ => false,
-    }
-}
-
-/// What a node has too little of, after what is placed on it already.
-fn shortages(spec: &PodSpec, node: &Node, placed: &[Arc<Pod>]) -> Vec<String> {
-    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.clone()).unwrap_or_default();
-    let name = node.name_any();
-    let here = placed.iter().filter(|pod| pod::node(pod) == Some(&name) && !pod::has_ended(pod));
-    let mut used = Amounts::new();
-    for requests in here.filter_map(|pod| pod.spec.as_ref()).map(requests) {
-        requests.iter().for_each(|(resource, amount)| add(&mut used, resource, amount));
-    }
-    let asked = requests(spec);
-    asked.iter().for_each(|(resource, amount)| add(&mut used, resource, amount));
-    let lacks = |resource: &&String| allocatable.get(*resource).and_then(amount_of) < used.get(*resource).cloned();
-    let lacking = asked.keys().filter(lacks);
-    lacking.map(|resource| format!("Insufficient {resource}")).collect()
-}
-
-/// By resource.
-type Amounts = BTreeMap<String, Amount>;
-
-/// What the containers of a pod ask for together.
-fn requests(spec: &PodSpec) -> Amounts {
-    let mut sum = Amounts::new();
-    let containers = spec
-        .containers
-        .iter()
-        .filter_map(|container| container.resources.as_ref()?.requests.as_ref());
-    for (resource, quantity) in containers.flatten() {
-        if let Some(amount) = amount_of(quantity) {
-            add(&mut sum, resource, &amount);
+        if self
+            .ports
+            .iter()
+            .any(|port| staying().any(|placed| placed.ports.iter().any(|taken| taken.conflicts(port))))
+        {
+            return later(vec!["node(s) didn't have free ports for the requested pod ports".into()]);
         }
+        let lacking = self.shortages(info, state, without);
+        if !lacking.is_empty() {
+            return later(lacking);
+        }
+        if let Some(reason) = self.volumes.obstacle(node) {
+            return never(reason);
+        }
+        self.surroundings.obstacle(node).and_then(|reason| later(vec![reason.into()]))
     }
-    sum.retain(|_, amount| !amount.is_zero() && !amount.is_negative());
-    sum
+
+    /// What a node has too little of.
+    // pkg/scheduler/framework/plugins/noderesources/fit.go, fitsRequest
+    fn shortages(&self, info: &NodeState, state: &State, without: &BTreeSet<Key>) -> Vec<String> {
+        let mut used = info.requested.clone();
+        let leaving = info.pods.iter().filter(|key| without.contains(key)).filter_map(|key| state.pods.get(key));
+        leaving.for_each(|placed| resources::subtract(&mut used, &placed.requests));
+        let mut count = info.pods.iter().filter(|key| !without.contains(key)).count() as i128;
+        let priority = self.spec.priority.unwrap_or_default();
+        let name = info.node.as_ref().map(|node| node.name_any()).unwrap_or_default();
+        for (key, (node, their_priority, amounts)) in &state.nominated {
+            if *key != self.key && *node == name && *their_priority >= priority {
+                resources::add(&mut used, amounts);
+                count += 1;
+            }
+        }
+        let mut lacking = Vec::new();
+        if let Some(most) = info.allocatable.get("pods")
+            && (count + 1) * ONE > *most
+        {
+            lacking.push("Too many pods".to_owned());
+        }
+        let get = |amounts: &Amounts, name: &String| amounts.get(name).copied().unwrap_or_default();
+        let short = self
+            .amounts
+            .iter()
+            .filter(|(name, asked)| *asked + get(&used, name) > get(&info.allocatable, name));
+        lacking.extend(short.map(|(name, _)| format!("Insufficient {name}")));
+        lacking
+    }
+
+    /// The node with the highest score; of several the one with the fewest pods.
+    fn best(&self, fitting: &[(&NodeState, &Arc<Node>)], state: &State) -> Option<Arc<Node>> {
+        let of = |score: fn(&Request, &NodeState, &Node) -> i64| -> Vec<i64> {
+            fitting.iter().map(|(info, node)| score(self, info, node)).collect()
+        };
+        let mut scores = vec![0; fitting.len()];
+        let mut weigh = |values: Vec<i64>, weight: i64| {
+            scores.iter_mut().zip(values).for_each(|(score, value)| *score += value * weight);
+        };
+        weigh(reversed(of(|it, _, node| node_affinity::disliked_taints(&it.spec, node))), 3);
+        weigh(normalized(of(|it, _, node| node_affinity::preference(&it.spec, node))), 2);
+        weigh(of(|it, info, _| it.least_allocated(info)), 1);
+        weigh(of(|it, info, _| it.balanced(info)), 1);
+        weigh(normalized(of(|it, _, node| it.surroundings.preference(node))), 2);
+        match self.surroundings.is_spread() {
+            true => weigh(reversed(of(|it, _, node| it.surroundings.crowd(node))), 2),
+            false => weigh(reversed(fitting.iter().map(|(info, _)| self.siblings(info, state)).collect()), 2),
+        }
+        let places = fitting.iter().zip(scores);
+        let best = places.min_by_key(|((info, node), score)| (Reverse(*score), info.pods.len(), node.name_any()));
+        best.map(|((_, node), _)| Arc::clone(node))
+    }
+
+    /// How many pods of the same controller a node has, which are spread if the pod does not say how.
+    // pkg/scheduler/framework/plugins/podtopologyspread/plugin.go, systemDefaultConstraints
+    fn siblings(&self, info: &NodeState, state: &State) -> i64 {
+        let same = state.pods_of(info).filter(|placed| self.owner.is_some() && placed.owner == self.owner);
+        same.count() as i64
+    }
+
+    /// The share of cpu and memory that would be left, of 100.
+    // pkg/scheduler/framework/plugins/noderesources/least_allocated.go
+    fn least_allocated(&self, info: &NodeState) -> i64 {
+        let left = self.shares(info).map(|share| ((1.0 - share).max(0.0) * 100.0) as i64);
+        left.iter().sum::<i64>() / 2
+    }
+
+    /// How evenly cpu and memory would be used, of 100.
+    // pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go
+    fn balanced(&self, info: &NodeState) -> i64 {
+        let [cpu, memory] = self.shares(info).map(|share| share.min(1.0));
+        ((1.0 - (cpu - memory).abs() / 2.0) * 100.0) as i64
+    }
+
+    /// The shares of cpu and memory that would be used; a pod that asks for nothing counts as a small one.
+    fn shares(&self, info: &NodeState) -> [f64; 2] {
+        let small = [("cpu", ONE / 10), ("memory", 200 * 1024 * 1024 * ONE)];
+        small.map(|(name, least)| {
+            let get = |amounts: &Amounts| amounts.get(name).copied().unwrap_or_default();
+            let asked = get(&self.amounts).max(if self.amounts.contains_key(name) { 0 } else { least });
+            let unsaid = info.pods.len() as i128 * least;
+            let used = get(&info.requested).max(unsaid);
+            match get(&info.allocatable) {
+                0 => 1.0,
+                all => (used + asked) as f64 / all as f64,
+            }
+        })
+    }
 }
 
-fn add(amounts: &mut Amounts, resource: &str, amount: &Amount) {
-    let sum = amounts.get(resource).map_or_else(|| amount.clone(), |known| known.plus(amount));
-    amounts.insert(resource.to_owned(), sum);
+/// `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`
+fn message(nodes: usize, reasons: &BTreeMap<String, i32>) -> String {
+    if nodes == 0 {
+        return "no nodes available to schedule pods".into();
+    }
+    let mut reasons: Vec<_> = reasons.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
+    reasons.sort();
+    format!("0/{nodes} nodes are available: {}.", reasons.join(", "))
 }
 
-/// A quantity, exactly; the API server has checked that it is one.
-fn amount_of(quantity: &Quantity) -> Option<Amount> {
-    quantity.0.parse().ok()
+/// Values as shares of the greatest, of 100.
+fn normalized(values: Vec<i64>) -> Vec<i64> {
+    let (least, most) = (
+        values.iter().min().copied().unwrap_or(0).min(0),
+        values.iter().max().copied().unwrap_or(0),
+    );
+    let range = most - least;
+    let share = |value: i64| if range == 0 { 0 } else { (value - least) * 100 / range };
+    values.into_iter().map(share).collect()
+}
+
+fn reversed(values: Vec<i64>) -> Vec<i64> {
+    normalized(values).into_iter().map(|value| 100 - value).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduler::state::Placed;
     use serde_json::{Value, json};
 
-    fn node(spec: Value) -> Arc<Node> {
+    fn node(name: &str, spec: Value) -> Arc<Node> {
         let allocatable = json!({ "cpu": "4", "memory": "8Gi", "pods": "10" });
-        let metadata = json!({ "name": "n", "labels": { "disk": "ssd", "cores": "4" } });
+        let labels = json!({ "disk": "ssd", "cores": "4", "kubernetes.io/hostname": name, "zone": &name[..1] });
+        let metadata = json!({ "name": name, "labels": labels });
         let node = json!({ "metadata": metadata, "spec": spec, "status": { "allocatable": allocatable } });
         Arc::new(serde_json::from_value(node).unwrap())
     }
 
-    fn spec(fields: Value) -> PodSpec {
-        let mut spec = json!({ "containers": [] });
-        spec.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        serde_json::from_value(spec).unwrap()
+    fn pod(name: &str, spec: Value) -> Pod {
+        let mut full = json!({ "containers": [] });
+        full.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let metadata = json!({ "name": name, "namespace": "default", "labels": { "app": "web" } });
+        serde_json::from_value(json!({ "metadata": metadata, "spec": full })).unwrap()
     }
 
-    fn why(fields: Value, node_spec: Value) -> String {
-        choose(&spec(fields), &[node(node_spec)], &[])
-            .map(|_| String::new())
-            .unwrap_or_else(|why| why)
+    fn cluster(nodes: &[Arc<Node>], placed: &[(&Pod, &str)]) -> State {
+        let mut state = State::default();
+        nodes.iter().for_each(|node| state.put_node(node));
+        for (pod, node) in placed {
+            state.place(Key::of(*pod), Placed::of(pod, node));
+        }
+        state
+    }
+
+    fn chosen(spec: Value, state: &State) -> String {
+        let request = Request::of(&pod("new", spec), Volumes::default(), state);
+        match request.choose(state) {
+            Ok(node) => node.name_any(),
+            Err(unfit) => unfit.message,
+        }
     }
 
     fn asking(cpu: &str) -> Value {
@@ -192,58 +285,108 @@ mod tests {
 
     #[test]
     fn a_pod_goes_where_its_selector_points() {
+        let state = cluster(&[node("n", json!({}))], &[]);
         let refused = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.";
-        assert_eq!(why(json!({ "nodeSelector": { "disk": "ssd" } }), json!({})), "");
-        assert_eq!(why(json!({ "nodeSelector": { "disk": "tape" } }), json!({})), refused);
-        let requiring = |requirement: Value| {
+        assert_eq!(chosen(json!({ "nodeSelector": { "disk": "ssd" } }), &state), "n");
+        assert_eq!(chosen(json!({ "nodeSelector": { "disk": "tape" } }), &state), refused);
+        let requiring = |key: &str, operator: &str, value: &str| {
+            let requirement = json!({ "key": key, "operator": operator, "values": [value] });
             let terms = json!([{ "matchExpressions": [requirement] }]);
             json!({ "affinity": { "nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms } } } })
         };
-        assert_eq!(
-            why(requiring(json!({ "key": "cores", "operator": "Gt", "values": ["3"] })), json!({})),
-            ""
-        );
-        assert_eq!(
-            why(requiring(json!({ "key": "disk", "operator": "NotIn", "values": ["ssd"] })), json!({})),
-            refused
-        );
+        assert_eq!(chosen(requiring("cores", "Gt", "3"), &state), "n");
+        assert_eq!(chosen(requiring("disk", "NotIn", "ssd"), &state), refused);
     }
 
     #[test]
     fn a_taint_keeps_pods_away_that_do_not_tolerate_it() {
         let tainted = json!({ "taints": [{ "key": "gpu", "value": "yes", "effect": "NoSchedule" }] });
-        let refused = "0/1 nodes are available: 1 node(s) had untolerated taint {gpu: yes}.";
-        assert_eq!(why(json!({}), tainted.clone()), refused);
-        assert_eq!(why(json!({ "tolerations": [{ "key": "gpu", "operator": "Exists" }] }), tainted), "");
-        let cordoned = json!({ "unschedulable": true });
-        assert_eq!(why(json!({}), cordoned), "0/1 nodes are available: 1 node(s) were unschedulable.");
+        let state = cluster(&[node("n", tainted)], &[]);
+        assert_eq!(chosen(json!({}), &state), "0/1 nodes are available: 1 node(s) had untolerated taint(s).");
+        assert_eq!(chosen(json!({ "tolerations": [{ "key": "gpu", "operator": "Exists" }] }), &state), "n");
+        let cordoned = cluster(&[node("n", json!({ "unschedulable": true }))], &[]);
+        assert_eq!(chosen(json!({}), &cordoned), "0/1 nodes are available: 1 node(s) were unschedulable.");
     }
 
     #[test]
     fn a_pod_needs_room_beside_the_others() {
-        assert_eq!(why(asking("3500m"), json!({})), "");
-        assert_eq!(why(asking("4500m"), json!({})), "0/1 nodes are available: 1 Insufficient cpu.");
-        let other = json!({ "spec": asking("1"), "metadata": {} });
-        let mut other: Pod = serde_json::from_value(other).unwrap();
-        other.spec.as_mut().unwrap().node_name = Some("n".into());
-        let placed = [Arc::new(other)];
-        assert!(choose(&spec(asking("3500m")), &[node(json!({}))], &placed).is_err());
-        assert!(choose(&spec(asking("3")), &[node(json!({}))], &placed).is_ok());
+        let other = pod("other", asking("1"));
+        let state = cluster(&[node("n", json!({}))], &[(&other, "n")]);
+        assert_eq!(chosen(asking("3"), &state), "n");
+        assert_eq!(chosen(asking("3500m"), &state), "0/1 nodes are available: 1 Insufficient cpu.");
+        let pods: Vec<_> = (0..10).map(|index| pod(&index.to_string(), json!({}))).collect();
+        let placed: Vec<_> = pods.iter().map(|pod| (pod, "n")).collect();
+        let full = cluster(&[node("n", json!({}))], &placed);
+        assert_eq!(chosen(json!({}), &full), "0/1 nodes are available: 1 Too many pods.");
     }
 
     #[test]
-    fn amounts_are_exact_in_every_notation() {
-        let containers = |amounts: [&str; 3]| {
-            let container = |cpu: &str| json!({ "name": "c", "resources": { "requests": { "cpu": cpu } } });
-            json!({ "containers": amounts.map(container) })
+    fn room_that_a_pod_left_is_free_again() {
+        let other = pod("other", asking("3"));
+        let mut state = cluster(&[node("n", json!({}))], &[(&other, "n")]);
+        assert!(state.remove(&Key::of(&other)));
+        assert_eq!(chosen(asking("4"), &state), "n");
+    }
+
+    #[test]
+    fn pods_go_to_the_emptier_node_and_where_they_prefer() {
+        let other = pod("other", asking("2"));
+        let nodes = [node("a", json!({})), node("b", json!({}))];
+        let state = cluster(&nodes, &[(&other, "a")]);
+        assert_eq!(chosen(asking("1"), &state), "b");
+        let preferring = json!({ "affinity": { "nodeAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [
+            { "weight": 100, "preference": { "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["a"] }] } },
+        ] } } });
+        assert_eq!(chosen(preferring, &state), "a");
+    }
+
+    #[test]
+    fn pods_keep_apart_and_together_as_they_ask() {
+        let term = json!([{ "labelSelector": { "matchLabels": { "app": "web" } }, "topologyKey": "zone" }]);
+        let far =
+            json!({ "affinity": { "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": term } } });
+        let near = json!({ "affinity": { "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": term } } });
+        let other = pod("other", json!({}));
+        let nodes = [node("a1", json!({})), node("a2", json!({})), node("b1", json!({}))];
+        let state = cluster(&nodes, &[(&other, "a1")]);
+        assert_eq!(chosen(far.clone(), &state), "b1");
+        assert!(chosen(near.clone(), &state).starts_with('a'));
+        assert_eq!(chosen(near, &cluster(&nodes, &[])), "a1", "the first of its group goes anywhere");
+        let repelling = pod("other", far.clone());
+        let state = cluster(&nodes[..2], &[(&repelling, "a1")]);
+        let refused = "0/2 nodes are available: 2 node(s) didn't satisfy existing pods anti-affinity rules.";
+        assert_eq!(chosen(json!({}), &state), refused);
+        assert_eq!(
+            chosen(far, &state),
+            "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules."
+        );
+    }
+
+    #[test]
+    fn pods_are_spread_over_zones() {
+        let spread = json!({ "topologySpreadConstraints": [{ "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": { "matchLabels": { "app": "web" } } }] });
+        let others: Vec<_> = (0..2).map(|index| pod(&index.to_string(), json!({}))).collect();
+        let nodes = [node("a", json!({})), node("b", json!({}))];
+        let state = cluster(&nodes, &[(&others[0], "a")]);
+        assert_eq!(chosen(spread.clone(), &state), "b");
+        let tainted = [nodes[0].clone(), node("b", json!({ "unschedulable": true }))];
+        let state = cluster(&tainted, &[(&others[0], "a")]);
+        let refused = "0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.";
+        assert_eq!(chosen(spread, &state), refused);
+    }
+
+    #[test]
+    fn two_pods_cannot_have_one_port_of_a_node() {
+        let port = |protocol: &str| {
+            let ports = json!([{ "containerPort": 80, "hostPort": 80, "protocol": protocol }]);
+            json!({ "containers": [{ "name": "c", "ports": ports }] })
         };
-        let insufficient = "0/1 nodes are available: 1 Insufficient cpu.";
-        assert_eq!(why(containers(["3900m", "0.0999999", "100n"]), json!({})), "");
-        assert_eq!(why(containers(["3900m", "0.0999999", "101n"]), json!({})), insufficient);
-        let memory = |amount: &str| json!({ "containers": [{ "name": "c", "resources": { "requests": { "memory": amount } } }] });
-        assert_eq!(why(memory("8589934592"), json!({})), "");
-        assert_eq!(why(memory("8589934593"), json!({})), "0/1 nodes are available: 1 Insufficient memory.");
-        assert_eq!(why(memory("8e9"), json!({})), "");
+        let other = pod("other", port("TCP"));
+        let state = cluster(&[node("n", json!({}))], &[(&other, "n")]);
+        let refused = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.";
+        assert_eq!(chosen(port("TCP"), &state), refused);
+        assert_eq!(chosen(port("UDP"), &state), "n");
     }
 }

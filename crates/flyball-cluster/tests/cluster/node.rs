@@ -77,7 +77,9 @@ async fn a_pod_that_fits_nowhere_says_why_and_runs_when_it_does() {
     cluster.create(pod("a", json!({ "nodeSelector": { "disk": "ssd" } }))).await;
     let refused = cluster.until("a", |pod: &Pod| is(pod, "PodScheduled", "False")).await;
     let why = status(&refused).conditions.unwrap()[0].message.clone().unwrap();
-    assert_eq!(why, "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.");
+    let expected = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. preemption: 0/1 nodes are \
+                    available: 1 Preemption is not helpful for scheduling.";
+    assert_eq!(why, expected);
     assert_eq!(events(&cluster, "Pod").await, [format!("default-scheduler FailedScheduling: {why}")]);
 
     let label = json!({ "metadata": { "labels": { "disk": "ssd" } } });
@@ -100,7 +102,9 @@ async fn room_that_a_pod_leaves_is_given_to_the_next() {
     cluster.create(large("b")).await;
     let refused = cluster.until("b", |pod: &Pod| is(pod, "PodScheduled", "False")).await;
     let why = status(&refused).conditions.unwrap()[0].message.clone().unwrap();
-    assert_eq!(why, "0/1 nodes are available: 1 Insufficient cpu.");
+    let expected = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption \
+                    victims found for incoming pod.";
+    assert_eq!(why, expected);
     cluster.delete::<Pod>("a").await;
     cluster.until("b", is_ready).await;
 }
