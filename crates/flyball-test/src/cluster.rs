@@ -1,8 +1,10 @@
 //! A cluster for a test: the operators that run in it, their requests, and the verbs of a test in short form.
 
+use crate::webhooks::{self, Webhooks};
 use crate::{Answer, Objects, journal::Journal, log, report, rights};
-use flyball::{Operator, Running};
-use flyball_apiserver::{ApiServer, User};
+use flyball::{Manifests, Operator, Running};
+use flyball_apiserver::{ApiServer, ServerOptions, User};
+use flyball_cluster::Builder;
 use flyball_store::Store;
 use http::Request;
 use k8s_openapi::api::{events::v1::Event, rbac::v1::PolicyRule};
@@ -37,7 +39,7 @@ enum Server {
 struct Started {
     operator: Operator,
     /// None while it is stopped.
-    running: Option<Running>,
+    running: Option<(Running, Option<Webhooks>)>,
 }
 
 impl Cluster {
@@ -58,11 +60,41 @@ impl Cluster {
         Cluster::of(Server::WithControllers(Box::new(cluster)))
     }
 
+    /// A cluster in memory with nodes and behaviours of pods of the test's own.
+    ///
+    /// ```no_run
+    /// # async fn test() {
+    /// let cluster = flyball_test::Cluster::build(flyball_test::Builder::default().nodes(3)).await;
+    /// cluster.simulation().stop_node("flyball-2");
+    /// # }
+    /// ```
+    pub async fn build(builder: Builder) -> Cluster {
+        log::start();
+        let cluster = builder.start(Store::memory()).await.expect("a cluster starts on an empty store");
+        Cluster::of(Server::WithControllers(Box::new(cluster)))
+    }
+
+    /// The simulated control plane and nodes, to stop or drain a node for example.
+    ///
+    /// # Panics
+    /// If the cluster was started [without controllers](Cluster::without_controllers).
+    pub fn simulation(&self) -> &flyball_cluster::Cluster {
+        match &self.server {
+            Server::WithControllers(cluster) => cluster,
+            Server::Alone(_) => panic!("this cluster has no controllers and no nodes"),
+        }
+    }
+
     /// An API server in memory without controllers or nodes: nothing collects garbage, runs pods, or writes but the test and its
     /// operators.
     pub async fn without_controllers() -> Cluster {
         log::start();
-        let server = ApiServer::start(Store::memory()).await;
+        // Nothing makes service accounts there, so pods need none.
+        let options = ServerOptions {
+            disabled_admission_plugins: vec!["ServiceAccount".into()],
+            ..ServerOptions::default()
+        };
+        let server = options.start(Store::memory()).await;
         Cluster::of(Server::Alone(server.expect("an API server starts on an empty store")))
     }
 
@@ -83,31 +115,38 @@ impl Cluster {
     /// It runs as its own service account, in namespace `default`, with exactly the rights that `rbac` prints for it. A request
     /// that they do not cover is refused, and fails the next wait of the test with the line of Rust that grants it.
     ///
+    /// Its webhooks are called in the process, through the admission and the conversion of the API server, without a port and
+    /// without certificates. While it is stopped they do not answer.
+    ///
     /// An operator of the same name as one that runs already is its standby. One that takes over from an operator that was
     /// dropped waits until the Lease has ended: 15 seconds, on the paused clock no time at all.
     pub async fn run(&mut self, operator: Operator) -> &Running {
         let running = self.begin(&operator).await;
         self.operators.push(Started { operator, running: Some(running) });
         let last = self.operators.last().and_then(|started| started.running.as_ref());
-        last.expect("the operator was pushed above")
+        &last.expect("the operator was pushed above").0
     }
 
-    async fn begin(&self, operator: &Operator) -> Running {
+    async fn begin(&self, operator: &Operator) -> (Running, Option<Webhooks>) {
         let mut config = operator.configuration().cloned().unwrap_or_default();
         (config.metrics.enabled, config.health.enabled) = (false, false);
+        webhooks::configure(operator, &mut config);
+        let operator = &operator.clone().config(&config);
         rights::grant(&self.client(), operator).await;
+        let client = with_retries(self.journal.client(self.client_of(rights::user_of(operator))));
+        let webhooks = Webhooks::register(self.server(), operator, &client);
+        rights::apply(&self.client(), &Manifests::of(operator).webhooks()).await;
         let started = async {
-            let client = self.journal.client(self.client_of(rights::user_of(operator)));
-            let running = operator.clone().config(&config).start(with_retries(client)).await?;
+            let running = operator.start(client).await?;
             running.installed().await.map(|()| running)
         };
-        started.await.unwrap_or_else(|error| panic!("start the operator: {error}"))
+        (started.await.unwrap_or_else(|error| panic!("start the operator: {error}")), webhooks)
     }
 
     /// The running operator of that name: its metrics, queues, caches and events.
     pub fn operator(&self, name: &str) -> &Running {
-        let started = self.operators.iter().find(|started| started.operator.name() == name);
-        let running = started.and_then(|started| started.running.as_ref());
+        let mut started = self.operators.iter().filter(|started| started.operator.name() == name);
+        let running = started.find_map(|started| started.running.as_ref().map(|(running, _)| running));
         running.unwrap_or_else(|| panic!("no operator called {name:?} is running"))
     }
 
@@ -128,16 +167,19 @@ impl Cluster {
         }
         let operator = self.started(name).operator.clone();
         let running = self.begin(&operator).await;
-        self.started(name).running.insert(running)
+        &self.started(name).running.insert(running).0
     }
 
     fn started(&mut self, name: &str) -> &mut Started {
-        let started = self.operators.iter_mut().find(|started| started.operator.name() == name);
-        started.unwrap_or_else(|| panic!("no operator is called {name:?}"))
+        let is_named = |started: &&mut Started| started.operator.name() == name;
+        // The one that runs, or the last that did.
+        let mut started: Vec<_> = self.operators.iter_mut().filter(is_named).collect();
+        started.sort_by_key(|started| started.running.is_some());
+        started.pop().unwrap_or_else(|| panic!("no operator is called {name:?}"))
     }
 
     fn take(&mut self, name: &str) -> Running {
-        let running = self.started(name).running.take();
+        let running = self.started(name).running.take().map(|(running, _)| running);
         running.unwrap_or_else(|| panic!("no operator called {name:?} is running"))
     }
 
@@ -220,7 +262,7 @@ impl Cluster {
     /// What the operators know about an object and about whatever fails.
     pub(crate) fn report(&self, object: &str) -> String {
         let running = self.operators.iter().filter_map(|started| {
-            let running = started.running.as_ref()?;
+            let (running, _) = started.running.as_ref()?;
             Some((started.operator.name(), running))
         });
         report::of(running, object)

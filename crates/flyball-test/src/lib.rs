@@ -5,8 +5,10 @@
 
 mod answer;
 mod cluster;
+mod conversion;
 mod events;
 mod faults;
+mod generate;
 mod journal;
 mod log;
 mod objects;
@@ -14,9 +16,12 @@ mod report;
 mod rights;
 mod rules;
 mod wait;
+mod webhooks;
 
 pub use answer::Answer;
 pub use cluster::Cluster;
+pub use conversion::check_conversion;
 pub use faults::Faults;
+pub use flyball_cluster::{Behaviour, Builder, Exit, Rule, SimulatedNode, Usage, Window};
 pub use objects::Objects;
 pub use rules::{RefusedDefinition, check_rules};

@@ -24,7 +24,15 @@ pub(crate) fn user_of(operator: &Operator) -> User {
 /// # Panics
 /// If the API server refuses one of the objects.
 pub(crate) async fn grant(admin: &Client, operator: &Operator) {
-    for object in printed(operator) {
+    apply(admin, &printed(operator)).await;
+}
+
+/// Applies manifests, as an administrator does.
+///
+/// # Panics
+/// If the API server refuses one of them.
+pub(crate) async fn apply(admin: &Client, objects: &[DynamicObject]) {
+    for object in objects {
         let types = object.types.clone().expect("a manifest has a kind");
         let kind = GroupVersionKind::try_from(&types).expect("a manifest's version is valid");
         let resource = ApiResource::from_gvk(&kind);
@@ -33,8 +41,8 @@ pub(crate) async fn grant(admin: &Client, operator: &Operator) {
             None => Api::all_with(admin.clone(), &resource),
         };
         let parameters = PatchParams::apply("flyball-test").force();
-        let applied = api.patch(&object.name_any(), &parameters, &Patch::Apply(&object)).await;
-        applied.unwrap_or_else(|error| panic!("grant {} {}: {error}", kind.kind, object.name_any()));
+        let applied = api.patch(&object.name_any(), &parameters, &Patch::Apply(object)).await;
+        applied.unwrap_or_else(|error| panic!("apply {} {}: {error}", kind.kind, object.name_any()));
     }
 }
 

@@ -151,9 +151,12 @@ async fn until_sees_the_later_states_of_an_object() {
     let writer = tokio::spawn(async move {
         tokio::time::sleep(later).await;
         let maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(client);
-        maps.create(&Default::default(), &map("ada", "late")).await.unwrap();
+        maps.create(&Default::default(), &map("ada", "early")).await.unwrap();
+        tokio::time::sleep(later).await;
+        let patch = Patch::Merge(json!({ "data": { "value": "late" } }));
+        maps.patch("ada", &Default::default(), &patch).await.unwrap();
     });
-    let seen = cluster.until("ada", |map: &ConfigMap| map.data.is_some()).await;
+    let seen = cluster.until("ada", |map: &ConfigMap| value(map) != "early").await;
     assert_eq!(value(&seen), "late");
     writer.await.unwrap();
 }
