@@ -5,6 +5,17 @@ use std::{error::Error, io, path::PathBuf};
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
+    /// A file of the audit flags cannot be used.
+    #[error("open {}", path.display())]
+    Audit {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The audit policy is invalid.
+    #[error(transparent)]
+    AuditPolicy(#[from] flyball_apiserver::audit::PolicyError),
     #[error("no home directory for the data directory: set HOME, or use --data DIR or --memory")]
     NoHome,
     #[error(transparent)]
@@ -19,6 +30,16 @@ pub enum Failure {
     Serve(#[from] flyball_apiserver::http::serve::ServeError),
     #[error(transparent)]
     Kubeconfig(#[from] flyball_apiserver::authn::kubeconfig::WriteError),
+    #[error(transparent)]
+    Oidc(#[from] flyball_apiserver::authn::oidc::OidcError),
+    #[error("invalid --oidc-required-claim: expected CLAIM=VALUE")]
+    RequiredClaim,
+    #[error("read the tokens of {}", path.display())]
+    TokenFile {
+        path: PathBuf,
+        #[source]
+        source: flyball_apiserver::authn::token_file::TokenFileError,
+    },
     #[error("{0}")]
     Operator(flyball::Error),
     #[error("invalid --etcd-user: expected NAME:PASSWORD")]

@@ -1,5 +1,7 @@
 //! The `flyball` command.
 
+mod audit;
+mod authentication;
 mod backup;
 mod control;
 mod etcd;
@@ -23,7 +25,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Run a Kubernetes cluster and the Application operator in this process
-    Up(up::Up),
+    Up(Box<up::Up>),
     /// Write a consistent snapshot of a cluster, running or not, to one file
     Backup(backup::Backup),
     /// Create a data directory from such a file

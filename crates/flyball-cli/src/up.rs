@@ -1,8 +1,11 @@
 //! `flyball up`: the cluster, the Application operator and its HTTP API in one process, until Ctrl-C.
 
-use crate::{control::Control, etcd::EtcdOptions, failure::Failure, home};
+use crate::{
+    audit::AuditOptions, authentication::Authentication, control::Control, etcd::EtcdOptions, failure::Failure, home,
+};
 use application::http_api::HttpApi;
 use clap::Args;
+use flyball::Election;
 use flyball_apiserver::{
     ServerOptions,
     authn::{identity::Authority, kubeconfig, token_keys::TokenKeys},
@@ -35,8 +38,15 @@ pub struct Up {
     /// The kubeconfig to write [default: kubeconfig in the data directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Built-in admission plugins that are not asked
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    disable_admission_plugins: Vec<String>,
+    #[command(flatten)]
+    authentication: Authentication,
     #[command(flatten)]
     etcd: EtcdOptions,
+    #[command(flatten)]
+    audit: AuditOptions,
 }
 
 impl Up {
@@ -59,13 +69,17 @@ impl Up {
             Some(data) => TokenKeys::open(&data.join("authority"))?,
             None => TokenKeys::generate(),
         };
-        let options = ServerOptions {
+        let mut options = ServerOptions {
+            disabled_admission_plugins: self.disable_admission_plugins.clone(),
             token_keys: Some(Arc::new(token_keys)),
+            root_ca: Some(authority.certificate().to_owned()),
             ..ServerOptions::default()
         };
+        self.audit.set(&mut options)?;
+        self.authentication.add_to(&mut options)?;
         let server = options.start(store).await;
         let server = server.map_err(|status| StartError::Serve(status.message.clone()))?;
-        let cluster = Cluster::over(server).await?;
+        let cluster = Cluster::builder().heartbeats(true).over(server).await?;
         let address = SocketAddr::from(([127, 0, 0, 1], self.port));
         let config = Config { address, hosts: Vec::new(), authority: authority.clone() };
         let serving = serve(cluster.api_server().clone(), config).await?;
@@ -79,6 +93,14 @@ impl Up {
         kubeconfig::write(&kubeconfig, &authority, &serving.url())?;
         let report = report(&serving, &self.storage(data.as_deref()), &kubeconfig, http_api.address());
         let operator = application::operator().task("http", move |client| http_api.clone().serve(client));
+        // On etcd another `flyball up` may run the same operator.
+        let operator = match self.etcd.is_wanted() {
+            true => {
+                let election = Election::new(operator.name()).namespace("default");
+                operator.election(election)
+            }
+            false => operator,
+        };
         let running = operator.start(cluster.client()).await.map_err(Failure::Operator)?;
         println!("{report}");
         stopped().await?;
