@@ -1,5 +1,7 @@
 //! The kinds `Cache` and `CacheUser`.
 
+pub mod v1beta1;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;

@@ -1,15 +1,16 @@
 //! An operator with two kinds: a `Cache` becomes a Deployment with what belongs to it, a `CacheUser` a Secret with the address.
 
+pub mod admission;
 pub mod api;
 pub mod cache;
 pub mod desired;
 pub mod directory;
 pub mod user;
 
-use api::{Cache, CacheUser};
+use api::{Cache, CacheUser, v1beta1};
 use cache::Caches;
 use directory::Directory;
-use flyball::{Controller, Key, Metrics, Operator, Program, Result};
+use flyball::{Controller, Conversion, Defaulting, Key, Metrics, Operator, Program, Result, Validation};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     batch::v1::CronJob,
@@ -39,8 +40,10 @@ pub fn operator(directory: impl Directory, flags: &Flags) -> Operator {
     let rollouts = rollouts.expect("no other metric has this name");
     let caches = Caches { directory, zone: flags.zone.clone(), rollouts };
     Operator::new("cache")
-        .crd(Cache::crd())
+        .converts(Conversion::of::<v1beta1::Cache>().then::<Cache>(v1beta1::up, v1beta1::down))
         .crd(CacheUser::crd())
+        .validates(Validation::new(admission::validate))
+        .defaults(Defaulting::new(admission::default))
         .metrics(&metrics)
         .controller(cache_controller(caches))
         .controller(user_controller())

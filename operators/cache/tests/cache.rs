@@ -9,7 +9,7 @@ use cache::{
     directory::Directory,
     operator,
 };
-use flyball::{Key, Result, metrics::Format};
+use flyball::{Action, Context, Controller, Key, Operator, Result, metrics::Format};
 use flyball_test::Cluster;
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -289,4 +289,19 @@ async fn a_port_that_was_changed_by_others_is_put_back() {
         .await;
     cluster.until("ada", |service: &Service| port(service) == desired::PORT).await;
     assert!(is_ready(&cluster.until("ada", is_ready).await));
+}
+
+/// B6: the advice names the declaration that grants the right to delete.
+#[tokio::test(start_paused = true)]
+async fn pruning_a_kind_that_is_not_owned_is_refused_with_the_declaration_to_add() {
+    async fn prune(_: Arc<ConfigMap>, ctx: Context) -> Result {
+        ctx.prune::<Service>().await?;
+        Ok(Action::await_change())
+    }
+    let pruner = Operator::new("pruner").controller(Controller::new(prune).reads::<Service>());
+    let cluster = Cluster::with(pruner).await;
+    let ada = json!({ "metadata": { "name": "ada" } });
+    cluster.create::<ConfigMap>(serde_json::from_value(ada).unwrap()).await;
+    let note = cluster.until_event::<ConfigMap>("ada", "ReconcileFailed").await.note.unwrap();
+    assert!(note.contains("add `.owns::<Service>()` to it"), "{note}");
 }

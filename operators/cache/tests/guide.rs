@@ -1,15 +1,20 @@
-//! Holds the guide's chapters 3 to 8 to this crate: their Rust is taken from its sources.
+//! Holds the guide's chapters 3 to 11 to this crate: their Rust is taken from its sources.
 
-const CHAPTERS: [&str; 6] = [
+const CHAPTERS: [&str; 9] = [
     include_str!("../../../docs/guide/03-children.md"),
     include_str!("../../../docs/guide/04-conditions.md"),
     include_str!("../../../docs/guide/05-finalizers.md"),
     include_str!("../../../docs/guide/06-watches.md"),
     include_str!("../../../docs/guide/07-controllers.md"),
     include_str!("../../../docs/guide/08-configuration.md"),
+    include_str!("../../../docs/guide/09-validation.md"),
+    include_str!("../../../docs/guide/10-conversion.md"),
+    include_str!("../../../docs/guide/11-certificates.md"),
 ];
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 13] = [
+    include_str!("../src/admission.rs"),
     include_str!("../src/api.rs"),
+    include_str!("../src/api/v1beta1.rs"),
     include_str!("../src/cache.rs"),
     include_str!("../src/desired.rs"),
     include_str!("../src/desired/service.rs"),
@@ -19,6 +24,7 @@ const SOURCES: [&str; 10] = [
     include_str!("../src/user.rs"),
     include_str!("cache.rs"),
     include_str!("program.rs"),
+    include_str!("webhooks.rs"),
 ];
 
 #[test]
