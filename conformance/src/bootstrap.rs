@@ -1,52 +1,86 @@
-//! The roles and bindings that a real server has from the start, in the form in which ours keeps them:
-//! `crates/flyball-apiserver/src/bootstrap/rbac.jsonl`, one object a line.
+//! The roles, bindings, FlowSchemas and priority levels that a real server has from the start, in the form in which ours
+//! keeps them: `crates/flyball-apiserver/src/bootstrap/*.jsonl`, one object a line.
 
 use http::Request;
 use kube::Client;
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::reference::Reference;
 use crate::report::sentence;
 
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-const FILE: &str = "../crates/flyball-apiserver/src/bootstrap/rbac.jsonl";
 const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
+const AUTO_UPDATE_SPEC: &str = "apf.kubernetes.io/autoupdate-spec";
 
-/// Writes the file anew.
-pub async fn write() -> Result<(), String> {
-    let reference = Reference::start().await.map_err(|error| sentence(&error))?;
-    let client = reference.admin.client().map_err(|error| sentence(&error))?;
-    let lines: String = objects(&client).await?.iter().map(|object| format!("{object}\n")).collect();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
-    std::fs::write(&path, lines).map_err(|error| format!("write {}: {error}", path.display()))
+/// The objects of one API group that are kept in a file.
+struct Kept {
+    file: &'static str,
+    path: &'static str,
+    kinds: &'static [(&'static str, &'static str)],
 }
 
-/// Compares the file with what a real server has.
-pub async fn check(client: &Client) -> Result<(), String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))?;
-    let kept: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let real = objects(client).await?;
-    match real.iter().find(|object| !kept.contains(object)) {
-        Some(object) => Err(format!(
-            "{} {} is not kept, or differs: run `conformance bootstrap`",
-            object["kind"], object["name"]
-        )),
-        None if kept.len() != real.len() => Err(format!("{} are kept, the real server has {}", kept.len(), real.len())),
-        None => Ok(()),
+const KEPT: [Kept; 2] = [
+    Kept {
+        file: "rbac.jsonl",
+        path: "/apis/rbac.authorization.k8s.io/v1",
+        kinds: &[
+            ("clusterroles", "ClusterRole"),
+            ("clusterrolebindings", "ClusterRoleBinding"),
+            ("roles", "Role"),
+            ("rolebindings", "RoleBinding"),
+        ],
+    },
+    Kept {
+        file: "flow_control.jsonl",
+        path: "/apis/flowcontrol.apiserver.k8s.io/v1",
+        kinds: &[
+            ("prioritylevelconfigurations", "PriorityLevelConfiguration"),
+            ("flowschemas", "FlowSchema"),
+        ],
+    },
+];
+
+impl Kept {
+    fn path(&self) -> PathBuf {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/flyball-apiserver/src/bootstrap");
+        directory.join(self.file)
     }
 }
 
-async fn objects(client: &Client) -> Result<Vec<Value>, String> {
+/// Writes the files anew.
+pub async fn write() -> Result<(), String> {
+    let reference = Reference::start().await.map_err(|error| sentence(&error))?;
+    let client = reference.admin.client().map_err(|error| sentence(&error))?;
+    for group in &KEPT {
+        let lines: String = objects(&client, group).await?.iter().map(|object| format!("{object}\n")).collect();
+        let path = group.path();
+        std::fs::write(&path, lines).map_err(|error| format!("write {}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Compares the files with what a real server has.
+pub async fn check(client: &Client) -> Result<(), String> {
+    for group in &KEPT {
+        let path = group.path();
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))?;
+        let kept: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let real = objects(client, group).await?;
+        if let Some(object) = real.iter().find(|object| !kept.contains(object)) {
+            let (kind, name) = (&object["kind"], &object["name"]);
+            return Err(format!("{kind} {name} is not kept, or differs: run `conformance bootstrap`"));
+        }
+        if kept.len() != real.len() {
+            return Err(format!("{} are kept in {}, the real server has {}", kept.len(), group.file, real.len()));
+        }
+    }
+    Ok(())
+}
+
+async fn objects(client: &Client, group: &Kept) -> Result<Vec<Value>, String> {
     let mut objects = Vec::new();
-    for (plural, kind) in [
-        ("clusterroles", "ClusterRole"),
-        ("clusterrolebindings", "ClusterRoleBinding"),
-        ("roles", "Role"),
-        ("rolebindings", "RoleBinding"),
-    ] {
-        let request = Request::get(format!("{RBAC}/{plural}"))
+    for (plural, kind) in group.kinds {
+        let request = Request::get(format!("{}/{plural}", group.path))
             .body(Vec::new())
             .map_err(|error| error.to_string())?;
         let list: Value = client
@@ -63,7 +97,10 @@ async fn objects(client: &Client) -> Result<Vec<Value>, String> {
 fn kept(kind: &str, item: &Value) -> Option<Value> {
     let metadata = &item["metadata"];
     let mut labels = metadata["labels"].as_object().cloned().unwrap_or_default();
-    labels.remove(BOOTSTRAPPING)?;
+    let is_role = labels.remove(BOOTSTRAPPING).is_some();
+    if !is_role && metadata["annotations"].get(AUTO_UPDATE_SPEC).is_none() {
+        return None;
+    }
     let mut kept = Map::new();
     kept.insert("kind".into(), kind.into());
     for field in ["name", "namespace"] {
@@ -74,7 +111,7 @@ fn kept(kind: &str, item: &Value) -> Option<Value> {
     if !labels.is_empty() {
         kept.insert("labels".into(), labels.into());
     }
-    for field in ["aggregationRule", "rules", "roleRef", "subjects"] {
+    for field in ["aggregationRule", "rules", "roleRef", "subjects", "spec"] {
         if let Some(value) = item.get(field) {
             kept.insert(field.into(), value.clone());
         }

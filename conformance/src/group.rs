@@ -2,6 +2,7 @@
 
 mod access;
 pub mod cel;
+mod controllers;
 pub mod corpus;
 mod framework;
 mod guide;
@@ -38,7 +39,7 @@ pub struct Group {
 }
 
 /// Every group, in the order they run.
-pub static GROUPS: [Group; 15] = [
+pub static GROUPS: [Group; 16] = [
     Group {
         name: "reference",
         about: "the control plane starts, answers and ends; the table of kinds is what it serves",
@@ -108,6 +109,11 @@ pub static GROUPS: [Group; 15] = [
         name: "framework",
         about: "200 objects from their creation to their end, on our cluster and on the real one",
         run: |text| Box::pin(framework::run(text)),
+    },
+    Group {
+        name: "controllers",
+        about: "the scenarios of conformance/controllers with our controllers and with kube-controller-manager: objects and events",
+        run: |text| Box::pin(controllers::run(text)),
     },
     Group {
         name: "leaders",

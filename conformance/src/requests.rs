@@ -6,6 +6,7 @@ pub mod normal;
 pub mod record;
 pub mod script;
 pub mod send;
+pub mod webhooks;
 
 use std::path::PathBuf;
 

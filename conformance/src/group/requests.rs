@@ -1,6 +1,7 @@
 //! Group `requests`: every script of `requests/` to both servers, compared answer by answer.
 
 use flyball_store::{Etcd, Store};
+use std::collections::BTreeMap;
 
 use crate::differences::{self, Differences};
 use crate::group::unready::Unready;
@@ -11,6 +12,7 @@ use crate::requests::directory;
 use crate::requests::normal::Normal;
 use crate::requests::script::{self, Request, Script};
 use crate::requests::send::{Answer, Session};
+use crate::requests::webhooks::Webhooks;
 
 /// How many differences of one answer are shown where many answers are; a filtered run shows all.
 const SHOWN: usize = 12;
@@ -38,7 +40,9 @@ async fn compare_all(text: &str, store: Store) -> Result<Vec<Finding>, Unready> 
     let real = reference.admin.client()?;
     let ours = crate::ours::client_on(store).await.map_err(Unready::Failed)?;
     let shown = if text.is_empty() { SHOWN } else { usize::MAX };
-    let comparison = Comparison { real, ours, explained, shown };
+    let webhooks = Webhooks::start().await.map_err(|error| Unready::Failed(sentence(&error)))?;
+    let variables = webhooks.variables();
+    let comparison = Comparison { real, ours, explained, shown, variables };
     let mut findings = Vec::new();
     for script in &scripts {
         findings.extend(comparison.compare(script).await);
@@ -57,6 +61,8 @@ struct Comparison {
     ours: kube::Client,
     explained: Differences,
     shown: usize,
+    /// Where the webhooks are that scripts configure.
+    variables: BTreeMap<String, String>,
 }
 
 fn case(script: &Script, request: &Request) -> String {
@@ -65,7 +71,8 @@ fn case(script: &Script, request: &Request) -> String {
 
 impl Comparison {
     async fn compare(&self, script: &Script) -> Vec<Finding> {
-        let (mut real, mut ours) = (Session::new(self.real.clone()), Session::new(self.ours.clone()));
+        let session = |client: &kube::Client| Session::with(client.clone(), self.variables.clone());
+        let (mut real, mut ours) = (session(&self.real), session(&self.ours));
         let (mut normal, mut pairs) = (Normal::default(), Pairs::default());
         let mut findings = Vec::new();
         for request in &script.requests {

@@ -54,7 +54,9 @@ impl Patterns {
 
 impl Default for Normal {
     fn default() -> Self {
-        Self { prefixes: Vec::new(), patterns: Patterns::new() }
+        // Admission generates the name of the volume that holds a pod's token.
+        let token_volume = Regex::new("(kube-api-access-)([a-z0-9]{5})").expect("a constant pattern");
+        Self { prefixes: vec![token_volume], patterns: Patterns::new() }
     }
 }
 

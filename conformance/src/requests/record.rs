@@ -9,14 +9,16 @@ use serde_json::Value;
 
 use super::script::{Request, Script};
 use super::send::{Answer, Content, Session};
+use super::webhooks::Webhooks;
 
 /// Runs `scripts` on one server and writes `<script>.http` for each into `directory`; says where a status is not the
 /// one that its script expects.
 pub async fn record(client: &kube::Client, scripts: &[Script], directory: &Path) -> io::Result<Vec<String>> {
     fs::create_dir_all(directory)?;
+    let webhooks = Webhooks::start().await?;
     let mut surprises = Vec::new();
     for script in scripts {
-        let mut session = Session::new(client.clone());
+        let mut session = Session::with(client.clone(), webhooks.variables());
         let mut text = String::new();
         for request in &script.requests {
             let answer = session.send(request).await;

@@ -99,6 +99,11 @@ impl Session {
         Self { client, kept: BTreeMap::new() }
     }
 
+    /// A session that begins with some variables.
+    pub fn with(client: kube::Client, kept: BTreeMap<String, String>) -> Self {
+        Self { client, kept }
+    }
+
     /// Sends `request`, again and again if it says `until`, and keeps what it says to keep.
     pub async fn send(&mut self, request: &Request) -> Result<Answer, String> {
         let answer = match tokio::time::timeout(WITHIN, self.ask_until(request)).await {

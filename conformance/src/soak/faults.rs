@@ -145,12 +145,7 @@ fn refusal(status: StatusCode) -> Answer {
     response.body(body).expect("constant headers")
 }
 
-/// The next of a sequence that looks random (splitmix64).
+/// The next of a random sequence that several tasks share.
 pub fn next(state: &AtomicU64) -> u64 {
-    let mut z = state
-        .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
-        .wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    fastrand::Rng::with_seed(state.fetch_add(1, Ordering::Relaxed)).u64(..)
 }

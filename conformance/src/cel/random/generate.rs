@@ -4,22 +4,14 @@ use super::inputs::{TYPES, values};
 use super::peer::Request;
 use super::templates::{LITERALS, TEMPLATES};
 
-/// Numbers that a seed decides (SplitMix64).
+/// Numbers that a seed decides.
 #[derive(Debug)]
-pub struct Random(u64);
+pub struct Random(fastrand::Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     /// A number below a limit that is not zero.
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        self.0.usize(..limit)
     }
 
     /// One of several.
@@ -49,7 +41,11 @@ pub struct Generator {
 impl Generator {
     /// A generator whose expressions the seed decides.
     pub fn new(seed: u64) -> Self {
-        Self { random: Random(seed), scope: Vec::new(), named: 0 }
+        Self {
+            random: Random(fastrand::Rng::with_seed(seed)),
+            scope: Vec::new(),
+            named: 0,
+        }
     }
 
     /// A random expression on random values.
