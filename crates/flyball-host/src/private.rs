@@ -30,6 +30,11 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
+/// Opens a file for appending; a new one is readable by its owner only.
+pub fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(FILE).open(path)
+}
+
 fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
